@@ -7,9 +7,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from inftda.mechanism import measure, step, topdown
+from inftda.mechanism import step, topdown
 from inftda.noise.bits import SeededSource
-from inftda.noise.gaussian import DiscreteGaussian
+from inftda.noise.gaussian import Sampler
+from inftda.noise.law import Law
 
 
 @dataclass
@@ -29,11 +30,13 @@ class Record:
     def watching(self):
         """While it lasts, noise is drawn from here."""
 
-        def make(sigma2):
-            self.scales.append(sigma2)
-            return _Sampler(self, DiscreteGaussian(sigma2))
+        real = Law.sampler
 
-        with patch.object(measure, "DiscreteGaussian", make):
+        def make(law):
+            self.scales.append(law.square)
+            return _Sampler(self, real(law))
+
+        with patch.object(Law, "sampler", make):
             yield self
 
     def progress(self, name, done, total):
@@ -47,7 +50,7 @@ class Record:
 @dataclass
 class _Sampler:
     record: Record
-    real: DiscreteGaussian
+    real: Sampler
 
     def fill(self, out, bits):
         self.fill_rows(out, bits, np.zeros(1, np.int64), np.array([0, len(out)]))

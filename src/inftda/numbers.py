@@ -40,6 +40,18 @@ def round_up(value: Fraction) -> Fraction:
     return math.ceil(value * scale) / scale
 
 
+def root_up(value: Fraction) -> Fraction:
+    """A number of 31 binary digits that is not below the square root of `value`.
+
+    >>> root_up(Fraction(9)), root_up(Fraction(2)) ** 2 > 2
+    (Fraction(3, 1), True)
+    """
+    exponent = SIGMA2_BITS - (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    scaled = math.ceil(value * Fraction(4) ** exponent)
+    root = math.isqrt(scaled)
+    return (root + (root**2 < scaled)) / Fraction(2) ** exponent
+
+
 def check_drawable(sigma2: Fraction) -> None:
     """Refuse noise that no sampler draws, before anything is spent."""
     if sigma2 > MAX_SIGMA**2:

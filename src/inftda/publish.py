@@ -233,13 +233,13 @@ def _write_measured(
     folder: Path, tree: Tree, plan: Plan, drawn: Outcome, published: Sequence[PlannedTable]
 ) -> tuple[TableFit, ...]:
     """Write the noisy values that are published, and compare all of them with the flows."""
-    sigma2 = {table.depths: table.sigma2 for table in planned_measurements(tree, plan)}
+    noise = {table.depths: table.noise for table in planned_measurements(tree, plan)}
     wanted = {table.depths for table in published}
     agreement = Agreement(tree, drawn.leaves.areas, drawn.leaves.value)
 
     def compared() -> Iterator[NoisyTable]:
         for noisy in drawn.noisy:
-            table = NoisyTable(noisy.depths, sigma2[noisy.depths], noisy.cells(), noisy.value)
+            table = NoisyTable(noisy.depths, noise[noisy.depths], noisy.cells(), noisy.value)
             agreement.compare(table)
             if table.depths in wanted:
                 yield table

@@ -16,6 +16,7 @@ from inftda.mechanism import measure, step, topdown
 from inftda.noise import bits
 from inftda.noise.gaussian import DiscreteGaussian
 from inftda.noise.laplace import DiscreteLaplace
+from inftda.noise.law import Law
 from inftda.privacy import plan
 from inftda.privacy.accounting import noise_at
 from inftda.privacy.plan import Plan
@@ -44,9 +45,6 @@ def _plan_unchecked():
 class Nothing:
     """A sampler that draws zeros."""
 
-    def __init__(self, sigma2):
-        del sigma2
-
     def fill(self, out, *_):
         """No noise."""
         out[:] = 0
@@ -56,7 +54,7 @@ class Nothing:
 
 def without_noise():
     """What is drawn is zeros."""
-    return patch.object(measure, "DiscreteGaussian", Nothing)
+    return patch.object(Law, "sampler", lambda _: Nothing())
 
 
 def noise_scale(factor):

@@ -22,6 +22,7 @@ from inftda.mechanism.measure import measure_totals
 from inftda.mechanism.step import Nodes, Step
 from inftda.mechanism.topdown import divide_all
 from inftda.noise.bits import Secret, SecureSource
+from inftda.noise.law import Law
 from inftda.spark import tasks
 from inftda.spark.tasks import PACKED, unpack
 from inftda.threads import Crew
@@ -41,8 +42,8 @@ def random_steps(draw):
     areas = tuple(a.astype(np.int32) for a in np.unravel_index(cells, sizes))
     parents = Nodes(areas, random.integers(1, 40, len(cells)))
     here = tree.off_tree_at(level)
-    tables = tuple((table, Fraction(72)) for table in here) if draw(st.booleans()) else ()
-    step, secret = Step(level, Fraction(9), tables), Secret.of(SecureSource())
+    tables = tuple((table, Law(Fraction(72))) for table in here) if draw(st.booleans()) else ()
+    step, secret = Step(level, Law(Fraction(9)), tables), Secret.of(SecureSource())
     if step.one_way is not None:
         totals = measure_totals(step, truth.margins[level.axis], secret)
         step = replace(step, totals=totals)

@@ -14,6 +14,7 @@ from inftda.mechanism.measure import measure_table, measure_totals
 from inftda.mechanism.prices import Groups
 from inftda.mechanism.step import Nodes, Step
 from inftda.noise.bits import Secret, SeededSource
+from inftda.noise.law import Law
 from inftda.threads import Crew
 from random_trees import random_counts, random_trees
 from tiers import some
@@ -22,7 +23,7 @@ from tiers import some
 def steps_of(tree, sigma2):
     for level in tree.splitting_levels:
         here = tree.off_tree_at(level)
-        yield Step(level, sigma2, tuple((table, 8 * sigma2) for table in here))
+        yield Step(level, Law(sigma2), tuple((table, Law(8 * sigma2)) for table in here))
 
 
 def sum_of(counts, area, levels):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import inftda
 from inftda.inference.measured import NoisyTable
 from inftda.noise.bits import SeededSource
+from inftda.noise.law import Law
 from inftda.publication.totals import _divided, totals_by_level
 from random_trees import random_counts, random_hierarchies, random_trees
 from tiers import some
@@ -21,7 +22,7 @@ USUAL = st.integers(-500, 3_000)
 
 def measured_table(value, sigma2):
     areas = (np.arange(len(value), dtype=np.int32),)
-    return NoisyTable((1,), sigma2, areas, np.array(value, np.int64))
+    return NoisyTable((1,), Law(Fraction(sigma2)), areas, np.array(value, np.int64))
 
 
 @given(data=st.data())

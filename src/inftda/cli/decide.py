@@ -118,7 +118,7 @@ def _rows(
         if level.index not in errors:
             continue
         measured = noise.get(level.index)
-        sigma = float(measured.sigma2) ** 0.5 if measured else 0.0
+        sigma = measured.sigma if measured else 0.0
         note = "" if total is None else _lost_in_noise(total, level.n_nodes, sigma)
         if measured is None:
             note = "public" if level.index == 0 else "splits nothing, costs nothing"

@@ -63,12 +63,12 @@ class Outlook:
         Args:
             as_: "arrow", "pandas" or "polars".
         """
-        sigma2 = {level.index: level.sigma2 for level in self.plan.levels}
+        sigma = {level.index: level.sigma for level in self.plan.levels}
         shown = [level for level in self.tree.levels if level.index in self.errors]
         table = pa.table({
             "level": pa.array([level.name for level in shown], pa.string()),
             "possible_cells": pa.array([float(level.n_nodes) for level in shown]),
-            "sigma": pa.array([float(sigma2.get(level.index, 0)) ** 0.5 for level in shown]),
+            "sigma": pa.array([sigma.get(level.index, 0.0) for level in shown]),
             "max_error": pa.array([self.errors[level.index] for level in shown], pa.int64()),
         })  # fmt: skip
         return converted(table, as_)

@@ -125,7 +125,7 @@ class Agreement:
         """Take some values of a table, in group order, each once."""
         if table.depths not in self._tables:
             marginal = self._marginals[table.depths]
-            sigma, nodes = math.sqrt(table.sigma2), self._nodes[marginal.index]
+            sigma, nodes = table.noise.sigma, self._nodes[marginal.index]
             self._tables[table.depths] = _Table(marginal, sigma, *_cells(marginal, *nodes))
         self._tables[table.depths].compare(table)
 

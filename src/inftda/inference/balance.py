@@ -1,8 +1,12 @@
 """Estimates that add up: one shift per family, one price per measured sum.
 
-The posterior of a count is a function of its noisy value. Shifting the noisy values of a
-family alike until the estimates sum to the node above is what Bayes' rule gives when the sum
-is known. Sums measured off the tree are known with noise: every cell of such a table has a price (a
+The posterior of a count is a function of its noisy value. Where noise is Gaussian, shifting the
+noisy values of a family alike until the estimates sum to the node above is what Bayes' rule gives
+when the sum is known: it weighs each count x by exp(shift x / sigma^2). Where noise is Laplace,
+these weights are no shift (below 0 the noisy value does not even matter), so estimates move by what
+the weights ask for to first order: by the shift times their variance / sigma^2.
+
+Sums measured off the tree are known with noise: every cell of such a table has a price (a
 dual variable), which is added to the noisy values of all its counts. Weighted least squares asks
 for a price of (what the sum still lacks) x (sigma of the layer / sigma of the sum)^2. Tables that
 lie inside each other form a chain, whose prices are found together, as if each count moved by its
@@ -43,6 +47,7 @@ class Evidence(NamedTuple):
     Attributes:
         log_mean: float32[children], logarithm of what the shares say, over sigma.
         moments: float64[means, noisy values, 2], of the posterior.
+        is_shifted: whether estimates follow noisy values that are shifted; otherwise their slopes.
         mean: float64[families below], what children that are divided further are, by all that
             was measured of them and below; empty if that is not to be used.
         variance: float64[families below], of the same.
@@ -50,6 +55,7 @@ class Evidence(NamedTuple):
 
     log_mean: NDArray[np.float32]
     moments: Floats
+    is_shifted: bool
     mean: Floats
     variance: Floats
 
@@ -75,7 +81,7 @@ class LayerEstimate:
     @cached_property
     def by_noise(self) -> NoiseIntervals:
         """Intervals of its clear counts, which need no model."""
-        return NoiseIntervals.of(self.layer.noisy, self.layer.sigma, 2 * TAIL)
+        return NoiseIntervals.of(self.layer.noisy, self.layer.noise, 2 * TAIL)
 
 
 class NestedTable(NamedTuple):
@@ -301,7 +307,7 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - what is known, what is wanted, wha
     """
     # Taken out of the tuples once: numba counts references whenever it takes an array out.
     offsets, _, noisy, child_family, sigma = families
-    log_mean, moments, mean_below, variance_below = evidence
+    log_mean, moments, is_shifted, mean_below, variance_below = evidence
     shift, estimate = into
     most = most_children(part, offsets)
     price, slope = np.empty(most), np.empty(most)  # of the children of one family
@@ -322,8 +328,11 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - what is known, what is wanted, wha
                 if below >= 0:
                     variance = variance_below[below]
                     mean = mean_below[below] + variance * by / (sigma * sigma)
-                else:
+                elif is_shifted:
                     mean, variance = _moments(moments, log_mean[i], noisy[i], by, sigma)
+                else:
+                    mean, variance = _moments(moments, log_mean[i], noisy[i], 0.0, sigma)
+                    mean += variance * by / (sigma * sigma)
                 if mean < 0:
                     mean, variance = 0.0, 0.0
                 estimate[i], slope[i - low] = mean, variance / (sigma * sigma)
@@ -347,7 +356,7 @@ def add_children_kernel(
 ) -> None:
     """Write means and variances of children, summed up in each family."""
     offsets, _, noisy, child_family, sigma = families
-    log_mean, moments, mean_below, variance_below = evidence
+    log_mean, moments, _, mean_below, variance_below = evidence
     for f in range(part[0], part[1]):
         mean[f], variance[f] = 0.0, 0.0
         for i in range(offsets[f], offsets[f + 1]):

@@ -10,10 +10,8 @@ with the same refined area whose other areas lie in one area of the table. Total
 tables that sum up all other axes.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
+from inftda.noise.law import Law
 from inftda.tree import OffTree, Tree, TreeLevel, chains
 
 Areas = tuple[NDArray[np.int32], ...]
@@ -44,20 +43,20 @@ class NoisyTable:
 
     Attributes:
         depths: level of each axis's hierarchy, 0 where the axis is summed up.
-        sigma2: variance parameter of its discrete Gaussian noise.
+        noise: law of its noise.
         areas: int32[values] for each axis, number of the area at that level.
         value: int64[values], noisy, in group order.
     """
 
     depths: tuple[int, ...]
-    sigma2: Fraction
+    noise: Law
     areas: Areas
     value: NDArray[np.int64]
 
     def take(self, index: slice) -> "NoisyTable":
         """Some of the values."""
         areas = tuple(numbers[index] for numbers in self.areas)
-        return NoisyTable(self.depths, self.sigma2, areas, self.value[index])
+        return NoisyTable(self.depths, self.noise, areas, self.value[index])
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ class Layer:
         noisy: whole numbers[children], what was measured; 0 for an only child.
         child_family: int32[children], family of the layer below that divides it, -1 if none does;
             empty if there is no layer below.
-        sigma: noise scale.
+        noise: law of the noise.
         totals: totals of the areas that it refines, if they were measured across the tree.
         chains: all that was measured off the tree with it: tables that lie inside each other,
             coarse to fine.
@@ -168,9 +167,14 @@ class Layer:
     first: NDArray[np.int64]
     noisy: Whole
     child_family: NDArray[np.int32]
-    sigma: float
+    noise: Law
     totals: "Totals | None" = None
     chains: "Sequence[Sequence[OffTreeSums]]" = ()
+
+    @property
+    def sigma(self) -> float:
+        """Noise scale."""
+        return self.noise.sigma
 
     @property
     def families(self) -> Families:
@@ -293,7 +297,7 @@ def _layer(level: TreeLevel, table: NoisyTable, finer: Layer | None) -> Layer:
         first=level.child_offsets[areas[axis]].astype(np.int64),
         noisy=narrow(noisy),
         child_family=np.full(0 if finer is None else len(noisy), -1, np.int32),
-        sigma=math.sqrt(table.sigma2),
+        noise=table.noise,
     )
 
 
@@ -409,7 +413,7 @@ class OffTreeSums:
         return cls(
             start=start,
             value=np.append(table.value, 0).astype(float),
-            variance=np.append(np.full(len(area), float(table.sigma2)), np.inf),
+            variance=np.append(np.full(len(area), table.noise.sigma**2), np.inf),
             area=np.append(area, np.int32(0)),
             across=across,
             other=np.append(other, np.int32(0)),
@@ -435,7 +439,7 @@ def totals_by_depth(tree: Tree, measured: Measurements, axis: int) -> dict[int, 
         table = measured_at(tree, measured, one_way)
         if table is not None and len(table.value) == hierarchy.n_areas(depth):
             value = table.value[np.argsort(table.areas[axis])].astype(float)
-            own = Totals(value, np.full(len(value), float(table.sigma2)))
+            own = Totals(value, np.full(len(value), table.noise.sigma**2))
             totals = own if totals is None else own.weighed(totals)
         if totals is not None:
             found[depth] = totals

@@ -191,7 +191,8 @@ def _expected(
 
     list(map_(work, layer.parts()))
     posterior = posterior_of(layer, log_mean, map_)
-    evidence = Evidence(log_mean, posterior.moments, _NOTHING, _NOTHING)
+    is_shifted = not layer.noise.is_laplace
+    evidence = Evidence(log_mean, posterior.moments, is_shifted, _NOTHING, _NOTHING)
     return LayerEstimate(layer, shares, posterior, evidence, _NOTHING)
 
 

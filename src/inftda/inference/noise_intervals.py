@@ -6,6 +6,7 @@ have come into a class of size, R did, so each interval is for 1 - 0.05 R / m. T
 over the numbers of a class, not for each of them.
 """
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import Final
@@ -14,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.inference.measured import Whole
-from inftda.noise.quantiles import half_width
+from inftda.noise.law import Law
 
 Ends = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 _MISSED: Final = 0.05
-#: Counts that are further apart, in noise scales, have different true numbers: noise of more than
-#: five scales is drawn once in a million times.
-_NEAR: Final = 10
+#: Noise that goes further than all but this part of all draws does not count: noisy counts that are
+#: further apart than twice that have different true numbers.
+_RARE: Final = 1e-6
 #: Classes of size are counted for so many counts at a time.
 _CHUNK: Final = 1 << 20
 #: No count is larger.
@@ -33,40 +34,44 @@ class NoiseIntervals:
     """Intervals of measured counts by their noise alone, for readers who pick them by size.
 
     Attributes:
-        sigma: noise scale.
+        noise: law of the noise.
         first: int64[classes], noisy counts of each class in noise scales, rounded down, in order.
         half: int64[classes], half of the width of the intervals there.
     """
 
-    sigma: float
+    noise: Law
     first: NDArray[np.int64]
     half: NDArray[np.int64]
 
     @classmethod
-    def of(cls, noisy: Whole, sigma: float, missed: float = _MISSED) -> "NoiseIntervals":
+    def of(cls, noisy: Whole, noise: Law, missed: float = _MISSED) -> "NoiseIntervals":
         """Classes of all counts that were measured with the same noise.
 
         Args:
             noisy: the counts.
-            sigma: noise scale.
+            noise: law of the noise.
             missed: probability that an interval misses, at most, whatever its class allows.
         """
         counted: Counter[int] = Counter()
         for start in range(0, len(noisy), _CHUNK):
-            found = np.unique(_classes(noisy[start : start + _CHUNK], sigma), return_counts=True)
+            found = np.unique(
+                _classes(noisy[start : start + _CHUNK], noise.sigma), return_counts=True
+            )
             counted.update(dict(zip(*(one.tolist() for one in found), strict=True)))
         first = np.array(sorted(counted), np.int64)
         inside = np.array([counted[one] for one in first.tolist()], np.int64)
         up_to = np.concatenate([[0], np.cumsum(inside)])
-        near = up_to[np.searchsorted(first, first + _NEAR, side="right")]
-        near -= up_to[np.searchsorted(first, first - _NEAR)]
+        # Ten noise scales of a Gaussian, twenty of a Laplace, whose noise goes further.
+        apart = math.ceil(2 * noise.half_width(_RARE) / noise.sigma)
+        near = up_to[np.searchsorted(first, first + apart, side="right")]
+        near -= up_to[np.searchsorted(first, first - apart)]
         allowed = np.minimum(_MISSED * inside / near, missed).tolist()
-        half = np.array([half_width(sigma, one) for one in allowed], np.int64)
-        return cls(sigma, first, half)
+        half = np.array([noise.half_width(one) for one in allowed], np.int64)
+        return cls(noise, first, half)
 
     def ends(self, noisy: Whole) -> Ends:
         """Intervals of some of the counts."""
-        half = self.half[np.searchsorted(self.first, _classes(noisy, self.sigma))]
+        half = self.half[np.searchsorted(self.first, _classes(noisy, self.noise.sigma))]
         return whole_ends(noisy - half.astype(float), noisy + half.astype(float))
 
 
@@ -74,9 +79,9 @@ def _classes(noisy: Whole, sigma: float) -> NDArray[np.int64]:
     return np.floor(np.clip(noisy / sigma, -_MOST, _MOST)).astype(np.int64)
 
 
-def measured_ends(noisy: NDArray[np.int64], sigma: float) -> Ends:
+def measured_ends(noisy: NDArray[np.int64], noise: Law) -> Ends:
     """Intervals of counts that were measured and not selected."""
-    half = float(half_width(sigma, _MISSED))
+    half = float(noise.half_width(_MISSED))
     return whole_ends(noisy - half, noisy + half)
 
 

@@ -5,8 +5,9 @@ is 0 (s is the noise scale): most pairs of areas have no trips at all. Otherwise
 log-logistic with mean m + phi s and spread psi: a few pairs have many. So the mean is m
 whatever phi and psi are, which each level chooses by maximum likelihood.
 
-Given a noisy count y the posterior of x has a mean, a variance and quantiles. They depend on
-m / s and y / s and are smooth, so they are looked up in a table and interpolated.
+Given a noisy count y and the law of its noise the posterior of x has a mean, a variance and
+quantiles. They depend on m / s and y / s and are smooth (if noise is Laplace, but for y = 0, which
+is in the table), so they are looked up in a table and interpolated.
 Counts are integers; where the noise is much larger than one, steps of s / 40 stand for them.
 
 Two numbers cannot describe every level: they may fit its many small counts and not the few that
@@ -25,10 +26,12 @@ from numpy.typing import NDArray
 
 from inftda.inference.measured import Families, Layer, Map, Part
 from inftda.kernels import inlined_kernel, kernel
+from inftda.noise.law import Law
 
 Grid = NDArray[np.float64]
 
-#: A noisy count above this many noise scales needs no prior: it is taken as it is.
+#: A noisy count above this many noise scales needs no prior: it is taken as it is. Laplace noise
+#: goes as far once in about 160,000 draws, for which intervals allow (`noise_intervals`).
 PRIOR_FREE_SIGMAS: Final = 8.0
 #: Logarithm of mean / s, and noisy count / s: where the table starts, how fine it is, its end.
 LEAST_MEAN, MEAN_STEPS, MOST_MEAN = -12.0, 4, 3.0
@@ -69,7 +72,7 @@ class Posterior:
     spread: float
     zeros: float
     moments: Grid
-    law: "Law"
+    law: "CountLaw"
     free: Grid
 
     @cached_property
@@ -110,7 +113,7 @@ def posterior_of(layer: Layer, log_mean: NDArray[np.float32], map_: Map) -> Post
         seen_kernel(part, layer.families, log_mean, seen)
         return seen
 
-    law = Law.of(layer.sigma)
+    law = CountLaw.of(layer.noise)
     seen = sum(map_(count, layer.parts()), np.zeros((len(_MEANS), len(_NOISY)), np.int64))
     spread, zeros = _most_likely(law, seen)
     counts = _counts(law, spread, zeros)
@@ -121,7 +124,7 @@ def posterior_of(layer: Layer, log_mean: NDArray[np.float32], map_: Map) -> Post
     return Posterior(spread, zeros, moments, law, _free_counts(law, seen, spread, zeros))
 
 
-def _counts(law: "Law", spread: float, zeros: float) -> Grid:
+def _counts(law: "CountLaw", spread: float, zeros: float) -> Grid:
     """float64[means, counts]: probability of each count before it is measured."""
     weights, none = _rate_weights(spread, zeros)
     counts = weights @ law.counts
@@ -129,14 +132,14 @@ def _counts(law: "Law", spread: float, zeros: float) -> Grid:
     return counts
 
 
-def _free_counts(law: "Law", seen: NDArray[np.int64], spread: float, zeros: float) -> Grid:
+def _free_counts(law: "CountLaw", seen: NDArray[np.int64], spread: float, zeros: float) -> Grid:
     """float64[means, counts]: probability of each count if rates have the law that fits best.
 
     `seen` is how many counts are near each mean and noisy value; spread and zeros are those of the
     prior to start from.
     """
     is_seen = _NOISY <= PRIOR_FREE_SIGMAS
-    likelihood = np.concatenate([law.noise[:1], law.counts @ law.noise])
+    likelihood = np.concatenate([law.near[:1], law.counts @ law.near])
     likelihood /= likelihood.sum(axis=1, keepdims=True)
     unclear = likelihood[:, is_seen].sum(axis=1)
     likelihood = likelihood[:, is_seen] / unclear[:, None]
@@ -157,22 +160,25 @@ def _free_counts(law: "Law", seen: NDArray[np.int64], spread: float, zeros: floa
 
 
 @dataclass(frozen=True)
-class Law:
+class CountLaw:
     """Counts given rates, and noisy counts given counts; counts in noise scales.
 
     Attributes:
         count: float64[counts].
         counts: float64[rates, counts], probability.
         noise: float64[counts, noisy values], likelihood.
+        near: the same of all noisy counts to which a noisy value is the nearest one.
     """
 
     count: Grid
     counts: Grid
     noise: Grid
+    near: Grid
 
     @classmethod
-    def of(cls, sigma: float) -> "Law":
-        """The law of a level with this noise scale."""
+    def of(cls, noise: Law) -> "CountLaw":
+        """The law of the counts of a level with this noise."""
+        sigma = noise.sigma
         step = max(1.0, sigma / _STEPS)
         rate = np.exp(_RATES) * sigma
         count = np.arange(math.ceil((rate[-1] + 8 * math.sqrt(rate[-1])) / step) + 5) * step
@@ -183,8 +189,32 @@ class Law:
             log = -0.5 * (count - rate[:, None]) ** 2 / (rate[:, None] + step**2 / 4)
         counts = np.exp(log)
         counts /= counts.sum(axis=1, keepdims=True)
-        noise = np.exp(-0.5 * (_NOISY - count[:, None] / sigma) ** 2)
-        return cls(count / sigma, counts, noise)
+        likelihood = _likelihood(noise, _NOISY * sigma, count)
+        near = _near(noise, count, step) if noise.is_laplace else likelihood
+        return cls(count / sigma, counts, likelihood, near)
+
+
+def _likelihood(noise: Law, noisy: Grid, count: Grid) -> Grid:
+    """float64[counts, noisy counts], up to a factor that all have in common."""
+    off = noisy - count[:, None]
+    if noise.is_laplace:
+        return np.asarray(np.exp(-np.abs(off) / float(noise.scale)))
+    return np.asarray(np.exp(-0.5 * (off / noise.sigma) ** 2))
+
+
+def _near(noise: Law, count: Grid, step: float) -> Grid:
+    """float64[counts, noisy values]: likelihood summed up over the noisy counts near each.
+
+    A Laplace has a peak that is narrower than the steps of the table. Counts of 0 are most of a
+    level, so a peak that is too high by a tenth would be explained by counts that are not there.
+    """
+    ends = np.array([LEAST_NOISY, MOST_NOISY]) * noise.sigma / step
+    steps = np.arange(math.ceil(ends[0]), math.floor(ends[1]) + 1)
+    # Steps that are not those of whole numbers: in the middle, so that none is between two values.
+    noisy = steps * step if step == 1.0 else (steps + 0.5) * step
+    column = np.rint((noisy / noise.sigma - LEAST_NOISY) * NOISY_STEPS).astype(int)
+    is_there = np.minimum(column, len(_NOISY) - 1)[:, None] == np.arange(len(_NOISY))
+    return np.asarray(_likelihood(noise, noisy, count) @ is_there)
 
 
 @cache
@@ -204,9 +234,9 @@ def _log_logistic(place: Grid, spread: float) -> Grid:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _most_likely(law: Law, seen: NDArray[np.int64]) -> tuple[float, float]:
+def _most_likely(law: CountLaw, seen: NDArray[np.int64]) -> tuple[float, float]:
     """Spread and share of zeros; the default unless another is clearly more likely."""
-    by_rate, by_none = law.counts @ law.noise, law.noise[0]
+    by_rate, by_none = law.counts @ law.near, law.near[0]
 
     def likelihood(choice: tuple[float, float]) -> float:
         weights, none = _rate_weights(*choice)

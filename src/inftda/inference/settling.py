@@ -104,7 +104,7 @@ def _cells(layer: Layer, groups: Groups, candidates: Candidates) -> MeasuredCell
     totals, two_way, tables = None, {}, []
     for one in (table for chain in layer.chains for table in chain):
         sigma = float(np.sqrt(one.variance.min()))
-        tables.append((one.table, sigma**2))
+        tables.append((one.table, sigma))
         if one.across is None:
             cell = np.repeat(groups.parents.areas[layer.level.axis], np.diff(candidates.offsets))
             cell = layer.level.child_offsets[cell] + candidates.column
@@ -112,7 +112,7 @@ def _cells(layer: Layer, groups: Groups, candidates: Candidates) -> MeasuredCell
             totals = _goals(sums, one.value, sigma)
         else:
             two_way[one.table.depths] = _rows(one, layer, groups, candidates, sigma)
-    return MeasuredCells.of(groups, tables, layer.sigma**2, totals, two_way, is_hard=False)
+    return MeasuredCells.of(groups, tables, layer.sigma, totals, two_way, is_hard=False)
 
 
 def _rows(

@@ -4,7 +4,6 @@ Noise is drawn first, at the scale that the account states, for every count that
 the truth is added to it. Which counts are asked for follows from what was released before.
 """
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,15 @@ from inftda.kernels import kernel
 from inftda.mechanism.prices import Groups
 from inftda.mechanism.step import Ints, Nodes, Step
 from inftda.noise.bits import Secret
-from inftda.noise.gaussian import DiscreteGaussian
+from inftda.noise.law import Law
 from inftda.tree import OffTree
 from inftda.truth import Children
 
 
-def measure_root(total: int, sigma2: Fraction, secret: Secret) -> Ints:
+def measure_root(total: int, noise: Law, secret: Secret) -> Ints:
     """int64[1]: the noisy number of all trips."""
     noisy = np.empty(1, np.int64)
-    DiscreteGaussian(sigma2).fill(noisy, secret.bits(0))
+    noise.sampler().fill(noisy, secret.bits(0))
     add_totals(noisy, np.array([total]))
     return noisy
 
@@ -38,7 +37,7 @@ def measure(step: Step, parents: Nodes, truth: Children, secret: Secret) -> Ints
     """
     level, key, offsets = step.level, step.level.keys(parents.areas), step.offsets(parents)
     noisy = np.empty(int(offsets[-1]), np.int64)
-    DiscreteGaussian(step.sigma2).fill_rows(noisy, secret.bits(level.index), key, offsets)
+    step.noise.sampler().fill_rows(noisy, secret.bits(level.index), key, offsets)
     add_truth_kernel(noisy, offsets, key, (truth.node, truth.count, level.ordinal_bits))
     return noisy
 
@@ -54,33 +53,33 @@ def measure_totals(step: Step, margin: Ints, secret: Secret) -> Ints:
     level = step.level
     if step.one_way is None:
         raise ValueError("the step measures no totals")
-    table, sigma2 = step.one_way
+    table, noise = step.one_way
     sums = level.axes[level.axis].hierarchy.sum_up(margin, level.depths[level.axis])
     totals = np.empty(len(sums), np.int64)
-    DiscreteGaussian(sigma2).fill(totals, secret.bits(level.index, *table.depths))
+    noise.sampler().fill(totals, secret.bits(level.index, *table.depths))
     add_totals(totals, sums)
     return totals
 
 
 def measure_table(
-    step: Step, known: tuple[OffTree, Fraction], groups: Groups, truth: Children, secret: Secret
+    step: Step, known: tuple[OffTree, Law], groups: Groups, truth: Children, secret: Secret
 ) -> Ints:
     """Noisy cells of a two-way table of a step, wherever some groups have a parent.
 
     Args:
         step: the step.
-        known: the table, and the variance of its noise.
+        known: the table, and the law of its noise.
         groups: whole groups.
         truth: true children of these groups, at least.
         secret: what the noise follows from.
     """
-    table, sigma2 = known
+    table, noise = known
     level, rows = step.level, groups.rows(table)
     offsets = np.concatenate([[0], np.cumsum(groups.n_children[rows.group])])
     cells = np.empty(int(offsets[-1]), np.int64)
     address = (groups.area[rows.group].astype(np.int64) << 32) | rows.across
     bits = secret.bits(level.index, *table.depths)
-    DiscreteGaussian(sigma2).fill_rows(cells, bits, address, offsets)
+    noise.sampler().fill_rows(cells, bits, address, offsets)
     shift, width = level.key_field(rows.axis)
     across = shift, (1 << width) - 1, rows.ancestor
     add_sums_kernel(

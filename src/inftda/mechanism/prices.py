@@ -19,10 +19,8 @@ Privacy:
     Sums are whole numbers, so the result does not depend on how the work is divided.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -187,8 +185,8 @@ class MeasuredCells(NamedTuple):
     def of(  # noqa: PLR0913 - what was measured, and how well
         cls,
         groups: Groups,
-        tables: Sequence[tuple[OffTree, Fraction | float]],
-        sigma2: Fraction | float,
+        tables: Sequence[tuple[OffTree, float]],
+        sigma: float,
         totals: Ints | None,
         two_way: Mapping[tuple[int, ...], Ints],
         *,
@@ -198,14 +196,14 @@ class MeasuredCells(NamedTuple):
 
         Args:
             groups: the groups.
-            tables: the tables, and the variance of each.
-            sigma2: variance of the children's noise.
+            tables: the tables, and the noise scale of each.
+            sigma: noise scale of the children.
             totals: the one-way table among them, for all areas.
             two_way: depths of each other table to its noisy cells, row by row.
             is_hard: whether sums have to agree with the totals: they are a chain of their own.
         """
-        variance = dict(tables)
-        found = chains(list(variance))
+        scales = dict(tables)
+        found = chains(list(scales))
         if is_hard:
             found = [part for part in (found[0][:1], found[0][1:], *found[1:]) if part]
         row: list[Ints] = []
@@ -229,9 +227,9 @@ class MeasuredCells(NamedTuple):
                 above.append(np.full(n, -1))
                 sizes.append(groups.n_children[rows.group])
                 finest.append(np.full(n, finer is None))
-                trust = HARD if is_hard_here else float(sigma2 / variance[table])
+                trust = HARD if is_hard_here else (sigma / scales[table]) ** 2
                 trusts.append(np.full(n, trust))
-                sigmas.append(np.full(n, math.sqrt(variance[table])))
+                sigmas.append(np.full(n, scales[table]))
                 n_parents.append(np.bincount(rows.of_parents, minlength=n).astype(np.int64))
                 n_rows, finer = n_rows + n, rows
             first.append(n_rows)

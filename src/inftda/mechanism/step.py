@@ -18,7 +18,6 @@ seed, which may be published, anybody can divide again.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -35,6 +34,7 @@ from inftda.mechanism.prices import (
     bound_with_prices_kernel,
     keep_positive_kernel,
 )
+from inftda.noise.law import Law
 from inftda.threads import Crew
 from inftda.tree import HARD_REACH, OffTree, TreeLevel
 from inftda.truth import sort_nodes
@@ -139,31 +139,45 @@ class Step:
 
     Attributes:
         level: the level of the children.
-        sigma2: variance of their noise.
-        tables: tables off the tree that are measured beside them, and the variance of each.
+        noise: law of their noise.
+        tables: tables off the tree that are measured beside them, and the law of each.
         totals: int64[areas], the one-way table among these as it was measured, for all areas that
             the refined axis has at the level; None if there is no such table.
     """
 
     level: TreeLevel
-    sigma2: Fraction
-    tables: tuple[tuple[OffTree, Fraction], ...] = ()
+    noise: Law
+    tables: tuple[tuple[OffTree, Law], ...] = ()
     totals: Ints | None = None
 
     @property
     def sigma(self) -> float:
         """Noise scale of the children."""
-        return math.sqrt(self.sigma2)
+        return self.noise.sigma
 
     @property
-    def one_way(self) -> tuple[OffTree, Fraction] | None:
-        """The table that gives the totals of areas, and its variance, if there is one."""
+    def one_way(self) -> tuple[OffTree, Law] | None:
+        """The table that gives the totals of areas, and its noise, if there is one."""
         return next((known for known in self.tables if known[0].across is None), None)
 
     @property
-    def two_way(self) -> tuple[tuple[OffTree, Fraction], ...]:
-        """All other tables off the tree, and the variance of each."""
+    def two_way(self) -> tuple[tuple[OffTree, Law], ...]:
+        """All other tables off the tree, and the noise of each."""
         return tuple(known for known in self.tables if known[0].across is not None)
+
+    @property
+    def doubt(self) -> float:
+        """Noise scale of the children as tables off the tree are weighed against it.
+
+        Laplace noise has more of its variance in few large draws, which a sum cannot tell from
+        counts: sums of its children are trusted half as much as their variance says.
+        """
+        return self.sigma * (math.sqrt(2) if self.noise.is_laplace else 1)
+
+    @property
+    def sigmas(self) -> list[tuple[OffTree, float]]:
+        """All tables off the tree, and the noise scale of each."""
+        return [(table, noise.sigma) for table, noise in self.tables]
 
     def noisy_totals(self) -> Noisy:
         """The one-way table as it was measured: of all areas, also dropped ones."""
@@ -178,7 +192,7 @@ class Step:
         """Sums have to agree with totals of areas in groups with so many parents."""
         if self.one_way is None:
             return math.inf
-        return self.one_way[0].hard_from(float(self.sigma2 / self.one_way[1]))
+        return self.one_way[0].hard_from((self.sigma / self.one_way[1].sigma) ** 2)
 
     def is_hard(self, groups: Groups) -> bool:
         """Whether they have to in these groups, which are one batch."""
@@ -242,7 +256,7 @@ def divide(
     """
     if step.tables:
         cells = MeasuredCells.of(
-            groups, step.tables, step.sigma2, step.totals, tables, is_hard=step.is_hard(groups)
+            groups, step.sigmas, step.doubt, step.totals, tables, is_hard=step.is_hard(groups)
         )
         balance(candidates, cells, reach=step.sigma, crew=crew)
         settle(candidates, cells, groups.offsets, reach=step.sigma, crew=crew)

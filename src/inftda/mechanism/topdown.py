@@ -100,7 +100,7 @@ def top_down(
     secret, seed = Secret.of(source), draw_seed(source)
     total, drawn = truth.total, list[Iterable[Noisy]]()
     if account.is_planned(0):
-        root = measure_root(total, account.charge(0).sigma2, secret)
+        root = measure_root(total, account.charge(0).noise, secret)
         nowhere = tuple(np.zeros(1, np.int32) for _ in tree.axes)
         drawn.append([Noisy(tree.levels[0].depths, 0, nowhere, np.ones(1, np.int64), root)])
         total = max(int(root[0]), 0)
@@ -118,13 +118,13 @@ def top_down(
 
 def step_to(level: TreeLevel, tree: Tree, account: Account) -> Step:
     """The step to a level; all that is measured there is taken from the account."""
-    sigma2 = account.charge(level.index).sigma2
+    noise = account.charge(level.index).noise
     tables = [
-        (table, account.charge(table.depths).sigma2)
+        (table, account.charge(table.depths).noise)
         for table in tree.off_tree_at(level)
         if account.is_planned(table.depths)
     ]
-    return Step(level, sigma2, tuple(tables))
+    return Step(level, noise, tuple(tables))
 
 
 class Divided(NamedTuple):

@@ -1,4 +1,4 @@
-"""How far discrete Gaussian noise goes, exactly: small noise scales are far from a bell curve."""
+"""How far discrete noise goes, exactly: small noise scales are far from a bell curve."""
 
 import math
 from functools import cache
@@ -31,3 +31,13 @@ def half_width(sigma: float, missed: float = 0.05) -> int:
     weight = np.exp(-0.5 * (noise / sigma) ** 2)
     beyond = 2 * (np.cumsum(weight[::-1])[::-1] - weight)
     return int(np.argmax(beyond <= missed * (beyond[0] + weight[0])))
+
+
+def laplace_half_width(scale: float, missed: float = 0.05) -> int:
+    """The same for discrete Laplace noise: P[|X| > t] = 2 a^(t + 1) / (1 + a), a = exp(-1 / scale).
+
+    >>> laplace_half_width(1.0), laplace_half_width(7.0)
+    (3, 21)
+    """
+    a = math.exp(-1 / scale)
+    return max(0, math.ceil(-scale * math.log(missed * (1 + a) / 2) - 1 - 1e-9))

@@ -227,7 +227,7 @@ def _promise(release: Release) -> dict[str, object]:
     guess = guess_bound(plan.epsilon, plan.delta, plan.rho)
     one, many = ("trip", "trips") if release.tree.is_od else ("entry", "entries")
     odds = math.exp(plan.epsilon or 0)
-    variances = [level.sigma2 for level in plan.levels]
+    variances = [level.noise.square for level in plan.levels]
     scales = [f"{math.sqrt(find(variances)):.3g}" for find in (min, max)]
     return {
         "trips": one if plan.unit.trips == 1 else many,

@@ -308,7 +308,7 @@ def _simulate(
         for level, tally, close in zip(shown_levels, tallies, near, strict=True)
     )
     widths = {table.depths: half_width(sigma) for table, sigma in planned_totals(tree, plan)}
-    noise = [float(level.sigma2) ** 0.5 for level in plan.levels]
+    noise = [level.sigma for level in plan.levels]
     totals = tuple(one.errors(widths) for one in sums)
     return SettingPreview(setting, plan.describe(), noise[-1], levels, totals)
 

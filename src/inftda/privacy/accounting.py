@@ -2,26 +2,29 @@
 
 Two accountants, both upper bounds of the truth:
 
-- `exact`: the law of the privacy loss itself; one-trip units whose variances are whole fractions
-  of one variance, which `commensurable` makes of nearly every split of the budget;
+- `exact`: the law of the privacy loss itself; one-trip units whose Gaussian variances are whole
+  fractions of one variance, which `commensurable` makes of nearly every split of the budget;
 - `zcdp`: the tight conversion of zCDP; any unit, any split.
 
-`auto` is `exact` where that is valid. All rounding goes to the safe side: noise, epsilon and
-delta up, rho down. Proofs: `docs/proofs/accounting.md`.
+`auto` is `exact` where that is valid. Laplace noise is a mixture of few losses, each of which
+shifts the curve of the Gaussian noise. All rounding goes to the safe side: noise, epsilon and delta
+up, rho down. Proofs: `docs/proofs/accounting.md`.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple, cast, get_args
+from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
 from inftda.errors import PrivacyError
+from inftda.noise.law import Family, Law
 from inftda.numbers import (
     MAX_RHO,
     MIN_DELTA,
     checked_delta,
     checked_epsilon,
+    root_up,
     round_up,
 )
 from inftda.privacy.exact import MAX_RATIO, LossLattice
@@ -41,21 +44,31 @@ _MARGIN: Final = {"zcdp": 1e-12, "exact": 1e-9}
 _MAX_DEVIATION: Final = 0.01
 _GROWTH: Final = 1.25
 _RETREATS: Final = 30
+#: Losses of Laplace noise that are told apart, at most.
+_MOST_LOSSES: Final = 4096
 
 
 class Noise(NamedTuple):
     """Noise of one level or table.
 
     Attributes:
-        sigma2: variance parameter of its discrete Gaussian noise, exact.
+        sigma2: variance parameter of a discrete Gaussian, or the square of the scale of a discrete
+            Laplace; exact.
         squared_sensitivity: square of its l2 sensitivity.
         n_shifts: number of cells that change by one in the worst case; 0 for units of
             several trips, whose changes are not of that kind.
+        family: which of the two it is.
     """
 
     sigma2: Fraction
     squared_sensitivity: int
     n_shifts: int
+    family: Family = "gaussian"
+
+    @property
+    def law(self) -> Law:
+        """What is drawn from."""
+        return Law(self.sigma2, self.family)
 
     @property
     def rho(self) -> Fraction:
@@ -69,10 +82,11 @@ class Share(NamedTuple):
     weight: Fraction
     squared_sensitivity: int
     n_shifts: int
+    family: Family = "gaussian"
 
     @property
     def variance(self) -> Fraction:
-        """Its noise variance, up to a factor that all shares have in common."""
+        """What `Noise.sigma2` is, up to a factor that all shares have in common."""
         return self.squared_sensitivity / self.weight
 
 
@@ -84,7 +98,8 @@ def commensurable(shares: Sequence[Share], n_levels: int) -> tuple[Share, ...]:
     such numbers those are taken that keep the levels as they are; if there are none, the smallest
     that keep every share within a hundredth of what was asked for, relative to the largest, or
     those that come nearest. So no level has less than 1/256 of another's share. Nothing changes
-    for several trips, or where a table has less than that.
+    for several trips, or where a table has less than that. Laplace noise needs no such numbers: its
+    share stays what it is beside that of the largest level.
 
     Args:
         shares: of the levels, then of the tables off the tree.
@@ -93,8 +108,20 @@ def commensurable(shares: Sequence[Share], n_levels: int) -> tuple[Share, ...]:
     Privacy:
         Noise is calibrated for the shares that come out, so their rounding promises nothing more.
     """
-    if not all(share.n_shifts for share in shares):
+    bells = [share for share in shares if share.family == "gaussian"]
+    if not bells or not all(share.n_shifts for share in shares):
         return tuple(shares)
+    if len(bells) < len(shares):
+        n_bells = sum(share.family == "gaussian" for share in shares[:n_levels])
+        rounded = commensurable(bells, n_bells)
+        largest = max(range(len(bells)), key=lambda i: bells[i].weight)
+        factor, new = rounded[largest].weight / bells[largest].weight, iter(rounded)
+        return tuple(
+            next(new)
+            if share.family == "gaussian"
+            else share._replace(weight=share.weight * factor)
+            for share in shares
+        )
     least = min(share.variance for share in shares)
     exact = [least / share.variance for share in shares]
     found: tuple[tuple[bool, float, float], list[int]] | None = None
@@ -122,19 +149,25 @@ def commensurable(shares: Sequence[Share], n_levels: int) -> tuple[Share, ...]:
 def noise_at(rho: Fraction, shares: Sequence[Share]) -> tuple[Noise, ...]:
     """Noise that costs `rho` or a trifle less in all, by the shares.
 
-    Variances are rounded up. Those that are whole fractions of one variance stay so: that one is
-    rounded.
+    Variances are rounded up, and so are scales of Laplace noise. Variances that are whole fractions
+    of one variance stay so: that one is rounded.
     """
     scale = sum(share.weight for share in shares) / (2 * rho)
-    lattice = LossLattice.of((share.variance, share.n_shifts) for share in shares)
-    if lattice is None:
-        sigma2 = [round_up(scale * share.variance) for share in shares]
-    else:
-        unit = round_up(scale * lattice.sigma2)
-        sigma2 = [unit * share.variance / lattice.sigma2 for share in shares]
+    lattice = LossLattice.of(
+        (share.variance, share.n_shifts) for share in shares if share.family == "gaussian"
+    )
+    unit = Fraction(0) if lattice is None else round_up(scale * lattice.sigma2)
+
+    def square(share: Share) -> Fraction:
+        if share.family == "laplace":
+            return root_up(scale * share.variance) ** 2
+        if lattice is None:
+            return round_up(scale * share.variance)
+        return unit * share.variance / lattice.sigma2
+
     return tuple(
-        Noise(variance, share.squared_sensitivity, share.n_shifts)
-        for variance, share in zip(sigma2, shares, strict=True)
+        Noise(square(share), share.squared_sensitivity, share.n_shifts, share.family)
+        for share in shares
     )
 
 
@@ -143,8 +176,8 @@ def total_rho(noise: Iterable[Noise]) -> Fraction:
     return sum((part.rho for part in noise), Fraction(0))
 
 
-def resolve(accountant: str, parts: Iterable[tuple[Fraction, int, int]]) -> UsedAccountant:
-    """The accountant to use for parts with these variances, up to a common factor."""
+def resolve(accountant: str, parts: Iterable[Noise]) -> UsedAccountant:
+    """The accountant to use for parts with this noise, up to a common factor."""
     if accountant not in ACCOUNTANTS:
         raise PrivacyError(
             f"accountant must be one of {', '.join(ACCOUNTANTS)}, got {str(accountant)[:40]!r}"
@@ -152,11 +185,13 @@ def resolve(accountant: str, parts: Iterable[tuple[Fraction, int, int]]) -> Used
     if accountant == "zcdp":
         return "zcdp"
     parts = tuple(parts)
-    if LossLattice.of((variance, n_shifts) for variance, _, n_shifts in parts) is not None:
+    if all(part.n_shifts for part in parts) and (
+        not (bells := _bells(parts)) or _lattice(bells) is not None
+    ):
         return "exact"
     if accountant == "auto":
         return "zcdp"
-    if not all(n_shifts for _, _, n_shifts in parts):
+    if not all(part.n_shifts for part in parts):
         raise PrivacyError(
             "the accountant 'exact' is valid for units of one trip only; use 'zcdp' or 'auto'"
         )
@@ -166,24 +201,76 @@ def resolve(accountant: str, parts: Iterable[tuple[Fraction, int, int]]) -> Used
     )
 
 
-def privacy_curve(accountant: str, noise: Iterable[tuple[Fraction, int, int]]) -> Curve:
+def privacy_curve(accountant: str, noise: Iterable[tuple[Any, ...]]) -> Curve:
     """From epsilon to the delta of this noise, rounded up; see `Noise`."""
     parts = _checked(noise)
-    rho = _up(total_rho(parts))
+    used, rho = resolve(accountant, parts), total_rho(parts)
+    bells, others = _bells(parts), [part for part in parts if part.family == "laplace"]
+    inner = _bell_curve(used, bells)
+    losses = _laplace_losses(others) if all(part.n_shifts for part in others) else None
 
-    def by_zcdp(epsilon: float) -> float:
-        return _delta_from_log(_log_delta(rho, epsilon))
+    def curve(epsilon: float) -> float:
+        found = _by_zcdp(rho, Fraction(epsilon))
+        if losses is None:
+            return found
+        # Every term is at least what it should be: weights are rounded up, and so are deltas.
+        terms = (weight * inner(Fraction(epsilon) - loss) for weight, loss in losses)
+        return min(found, max(MIN_DELTA, math.fsum(terms) * (1 + 2.0**-50)), 1.0)
 
-    if resolve(accountant, parts) == "zcdp":
-        return by_zcdp
-    lattice = LossLattice.of((part.sigma2, part.n_shifts) for part in parts)
+    return curve
+
+
+def _bells(parts: Iterable[Noise]) -> list[Noise]:
+    """Those with Gaussian noise."""
+    return [part for part in parts if part.family == "gaussian"]
+
+
+def _lattice(bells: Iterable[Noise]) -> LossLattice | None:
+    return LossLattice.of((part.sigma2, part.n_shifts) for part in bells)
+
+
+def _bell_curve(used: UsedAccountant, bells: Sequence[Noise]) -> Callable[[Fraction], float]:
+    """From epsilon, which may be negative, to the delta of Gaussian noise alone, rounded up."""
+    if not bells:
+        return lambda epsilon: -math.expm1(_down(epsilon)) * (1 + 2.0**-50) if epsilon < 0 else 0.0
+    rho = total_rho(bells)
+    if used == "zcdp":
+        return lambda epsilon: _by_zcdp(rho, epsilon)
+    lattice = cast("LossLattice", _lattice(bells))
     # Both bound the truth. The second is larger only with little noise in awkward ratios.
-    return lambda epsilon: min(by_zcdp(epsilon), cast("LossLattice", lattice).delta(epsilon))
+    return lambda epsilon: min(_by_zcdp(rho, epsilon), lattice.delta(epsilon))
 
 
-def delta_of(
-    accountant: str, *, epsilon: Number, noise: Iterable[tuple[Fraction, int, int]]
-) -> float:
+def _by_zcdp(rho: Fraction, epsilon: Fraction) -> float:
+    return _delta_from_log(_log_delta(_up(rho), _down(epsilon)))
+
+
+def _laplace_losses(parts: Iterable[Noise]) -> list[tuple[float, Fraction]]:
+    """What unit shifts of cells with Laplace noise lose, and how likely that is at most.
+
+    A cell of scale b loses 1 / b with probability 1 / (1 + exp(-1 / b)) and -1 / b otherwise
+    (docs/proofs/accounting.md, section 7).
+    """
+    found = [(1.0, Fraction(0))]
+    for part in parts:
+        rate = 1 / part.law.scale
+        # To 4 units in the last place, made larger by 16.
+        more = (1 + 2.0**-49) / (1 + math.exp(-float(rate)))
+        less = (1 + 2.0**-49) * math.exp(-float(rate)) / (1 + math.exp(-float(rate)))
+        for _ in range(part.n_shifts):
+            merged: dict[Fraction, float] = {}
+            for weight, loss in found:
+                for chance, change in ((more, rate), (less, -rate)):
+                    whole = merged.get(loss + change, 0.0) + weight * chance
+                    merged[loss + change] = whole * (1 + 2.0**-51)
+            found = [(weight, loss) for loss, weight in merged.items()]
+        if len(found) > _MOST_LOSSES:
+            worst = max(loss for _, loss in found)
+            found = [(1.0, worst)]  # as if the worst were certain
+    return found
+
+
+def delta_of(accountant: str, *, epsilon: Number, noise: Iterable[tuple[Any, ...]]) -> float:
     """The delta at `epsilon`, rounded up.
 
     >>> noise = [(Fraction(313), 2, 2)] * 6
@@ -195,9 +282,7 @@ def delta_of(
     return min(1.0, privacy_curve(used, parts)(checked_epsilon(epsilon)) * (1 + _MARGIN[used]))
 
 
-def epsilon_of(
-    accountant: str, *, delta: Number, noise: Iterable[tuple[Fraction, int, int]]
-) -> float:
+def epsilon_of(accountant: str, *, delta: Number, noise: Iterable[tuple[Any, ...]]) -> float:
     """The epsilon at `delta`, rounded up; 0 if even that is promised."""
     parts = _checked(noise)
     used = resolve(accountant, parts)
@@ -220,14 +305,14 @@ def max_rho(
     *,
     epsilon: Number,
     delta: Number,
-    shares: Sequence[tuple[Fraction, int, int]],
+    shares: Sequence[tuple[Any, ...]],
 ) -> Fraction:
     """The largest rho, rounded down, that keeps (epsilon, delta) when divided by `shares`.
 
     Privacy:
         The noise `noise_at(rho, shares)` is (epsilon, delta)-differentially private.
     """
-    parts = tuple(Share(Fraction(weight), squared, shifts) for weight, squared, shifts in shares)
+    parts = tuple(Share(Fraction(weight), *others) for weight, *others in shares)
     strength = checked_epsilon(epsilon), checked_delta(delta)
     return _largest_rho(resolve(accountant, noise_at(Fraction(1), parts)), *strength, parts)
 
@@ -288,9 +373,9 @@ def _last_safe(excess: Callable[[float], float], safe: float, *, tolerance: floa
     return safe
 
 
-def _checked(noise: Iterable[tuple[Fraction, int, int]]) -> tuple[Noise, ...]:
+def _checked(noise: Iterable[tuple[Any, ...]]) -> tuple[Noise, ...]:
     """Noise as given, with its values checked."""
-    parts = tuple(Noise(Fraction(s), d, n) for s, d, n in noise)
+    parts = tuple(Noise(Fraction(sigma2), *others) for sigma2, *others in noise)
     if not parts:
         raise PrivacyError("nothing is measured, so nothing can be accounted for")
     for part in parts:
@@ -343,6 +428,12 @@ def _delta_from_log(log_delta: float) -> float:
     if log_delta >= 0:
         return 1.0
     return max(MIN_DELTA, math.exp(log_delta) * (1 + 2.0**-50))
+
+
+def _down(value: Fraction) -> float:
+    """The float at or below `value`."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
 
 
 def _up(value: Fraction) -> float:

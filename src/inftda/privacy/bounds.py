@@ -4,12 +4,13 @@ The paper's theorem 4 bounds the error of a level by twice its largest noise plu
 the level above, so errors pile up with depth. They do not: an error is passed on in parts
 (too much is shared by the children), or absorbed (too little is taken where there is
 something to take). The bounds here follow from that, hold for every table, and use tails of
-discrete Gaussians that are never understated. Proofs: `docs/proofs/error-bounds.md`.
+the noise that are never understated. Proofs: `docs/proofs/error-bounds.md`.
 
 Must never look at the counts: these are guarantees, not measurements.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -17,8 +18,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from inftda.errors import BudgetError, PrivacyError
+from inftda.noise.law import Law
 from inftda.privacy.exact import (
     ABSOLUTE_SLACK,
+    RELATIVE_SLACK,
     gaussian_quantile,
     gaussian_tail,
     law_of_sum,
@@ -31,6 +34,9 @@ from inftda.tree import HARD_REACH, Tree, TreeLevel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+#: Bound of P[S > t], for t >= 0, of a sum S of a few draws.
+_Tail = Callable[[int], float]
 
 _MIN_BETA: Final = 1e-9
 _SUMMED_SIGMA2: Final = 50.0**2  # up to here tails are sums, beyond it Gaussian integrals
@@ -83,7 +89,7 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
     """
     if not isinstance(beta, int | float) or not _MIN_BETA <= beta < 1:
         raise PrivacyError(f"beta must be at least {_MIN_BETA:g} and below 1, got {beta!r}")
-    planned = {level.index: float(level.sigma2) for level in plan.levels}
+    planned = {level.index: level.noise for level in plan.levels}
     if [level.index for level in measured_levels(tree, plan.unit)] != sorted(planned):
         raise BudgetError("the plan does not measure the levels of this tree; plan anew")
     each = beta / len(planned)
@@ -93,7 +99,7 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
     extra = 0  # what prices of the levels so far may add to too much; see _moved
     for level in tree.levels:
         if level.index in planned:
-            noise = _Noise.of(level, planned[level.index])
+            noise = _noise(level, planned[level.index])
             if level.index == 0:
                 over = under = noise.quantile_of_largest(each)
             else:
@@ -114,11 +120,11 @@ def _moved(tree: Tree, plan: Plan) -> dict[int, tuple[int, int]]:
     the level where that is largest, and too little by twice the larger one, at its own level.
     """
     levels = {level.index: level for level in plan.levels}
-    planned = {table.depths: table.sigma2 for table in plan.tables}
+    planned = {table.depths: table for table in plan.tables}
     moved: dict[int, tuple[int, int]] = {}
     for table in tree.off_tree if plan.tables else ():
         level = levels[table.index]
-        hard_from = table.hard_from(float(level.sigma2 / planned[table.depths]))
+        hard_from = table.hard_from((level.sigma / planned[table.depths].sigma) ** 2)
         reach = HARD_REACH if table.level.most_parents >= hard_from else 1
         # Rounded up: a count moves by whole numbers, and sigma to the nearest float is not less
         # than what the kernel clips at, which is the same float.
@@ -127,47 +133,45 @@ def _moved(tree: Tree, plan: Plan) -> dict[int, tuple[int, int]]:
     return moved
 
 
-@dataclass(frozen=True)
-class _Noise:
-    """Noise of one level: its scale, the number of draws, the largest number of siblings."""
+def _noise(level: TreeLevel, law: Law) -> "_Noise":
+    """Noise of a level."""
+    if law.is_laplace:
+        return _Laplace(level.n_nodes, level.max_children, float(law.scale))
+    return _Gaussian(level.n_nodes, level.max_children, float(law.square))
 
-    sigma2: float
+
+@dataclass(frozen=True)
+class _Noise(ABC):
+    """Noise of one level: the number of draws, the largest number of siblings, and a law."""
+
     cells: int
     siblings: int
-    tail: "_Tail"
 
-    @classmethod
-    def of(cls, level: TreeLevel, sigma2: float) -> "_Noise":
-        return cls(sigma2, level.n_nodes, level.max_children, _Tail(sigma2, 1))
+    @abstractmethod
+    def tail(self, summands: int) -> _Tail:
+        """Tail of the sum of one or two draws, rounded up."""
 
-    @property
-    def sigma(self) -> float:
-        return math.sqrt(self.sigma2)
-
-    def quantile_of_largest(self, beta: float) -> int:
-        """Least t with P[all |z| <= t] >= 1 - beta, for independent draws."""
-        return self.tail.least(-math.expm1(math.log1p(-beta) / self.cells) / 2)
-
+    @abstractmethod
     def too_much(self, above: int, beta: float) -> int:
         """Bound of released minus true count, when parents have `above` too much at most.
 
         It is z - mean(z) + (above + b - 1) / b for a node with b siblings.
         """
-        scale = self.sigma * math.sqrt(2 * math.log(self.cells / beta))
-        bound = _largest_share(scale, above - 1, self.siblings)
-        loose = _log_inflation_of(self.siblings - 1, self.sigma2)
-        loose += log_theta_excess(self.sigma2 / self.siblings)
-        if loose < _LOOSEST:
-            scale = self.sigma * gaussian_quantile(beta / self.cells * math.exp(-loose))
-            bound = min(bound, _largest_share(scale, above, self.siblings))
-        return math.floor(1 + bound)
+
+    @abstractmethod
+    def below_mean(self, b: int, p: float) -> float:
+        """Some t with P[-z - mean(z) >= t] <= p for b siblings; falls with b."""
+
+    def quantile_of_largest(self, beta: float) -> int:
+        """Least t with P[all |z| <= t] >= 1 - beta, for independent draws."""
+        return _least(self.tail(1), -math.expm1(math.log1p(-beta) / self.cells) / 2)
 
     def too_little(self, beta: float) -> int:
         """Bound of true minus released count unless the parent lacks more: noise of a pair."""
         pairs = 1.5 * self.cells * (self.siblings - 1)
-        both = _Tail(self.sigma2, 2)
-        bound = _least(lambda t: pairs * both.at(t) + self.cells * self.tail.at(t), beta)
-        return min(bound, 2 * self.tail.least(beta / (2 * self.cells)))
+        one, two = self.tail(1), self.tail(2)
+        bound = _least(lambda t: pairs * two(t) + self.cells * one(t), beta)
+        return min(bound, 2 * _least(one, beta / (2 * self.cells)))
 
     def corner(self, above: int, beta: float) -> int:
         """Bound of true minus released count where all siblings are raised.
@@ -176,15 +180,14 @@ class _Noise:
         min(a, b - 1 - a), a the raise. The first is small for many siblings, the second
         for few.
         """
-        half = beta / 2
-        largest = self.tail.least(half / self.cells)
-        scale = self.sigma * math.sqrt(2 * math.log(self.cells / half))
+        each = beta / (2 * self.cells)
+        largest = _least(self.tail(1), each)
 
         def few(b: int) -> float:
             return largest + (b - 1) // 2
 
         def many(b: int) -> float:
-            return 1 + max(above - 1, 0) / b + scale * math.sqrt(1 + 3 / b)
+            return 1 + max(above - 1, 0) / b + self.below_mean(b, each)
 
         low, high = 2, self.siblings  # `few` grows with b, `many` falls
         if few(high) <= many(high):
@@ -195,7 +198,71 @@ class _Noise:
         return math.floor(max(few(low - 1), many(low)))
 
 
-class _Tail:
+@dataclass(frozen=True)
+class _Gaussian(_Noise):
+    """Discrete Gaussian noise."""
+
+    sigma2: float
+
+    @property
+    def sigma(self) -> float:
+        return math.sqrt(self.sigma2)
+
+    def tail(self, summands: int) -> _Tail:
+        return _GaussianTail(self.sigma2, summands)
+
+    def too_much(self, above: int, beta: float) -> int:
+        scale = self.sigma * math.sqrt(2 * math.log(self.cells / beta))
+        bound = _largest_share(scale, above - 1, self.siblings)
+        loose = _log_inflation_of(self.siblings - 1, self.sigma2)
+        loose += log_theta_excess(self.sigma2 / self.siblings)
+        if loose < _LOOSEST:
+            scale = self.sigma * gaussian_quantile(beta / self.cells * math.exp(-loose))
+            bound = min(bound, _largest_share(scale, above, self.siblings))
+        return math.floor(1 + bound)
+
+    def below_mean(self, b: int, p: float) -> float:
+        return self.sigma * math.sqrt(-2 * math.log(p) * (1 + 3 / b))
+
+
+@dataclass(frozen=True)
+class _Laplace(_Noise):
+    """Discrete Laplace noise: P[z = x] is proportional to a^|x|, a = exp(-1 / scale)."""
+
+    scale: float
+
+    def tail(self, summands: int) -> _Tail:
+        a, rest = math.exp(-1 / self.scale), -math.expm1(-1 / self.scale)  # rest = 1 - a
+        constant, slope = 1 / (1 + a), 0.0
+        if summands == 2:
+            constant, slope = (1 + a + 2 * a**2) / (1 + a) ** 3, rest / (1 + a) ** 2
+
+        def tail(t: int) -> float:
+            power = math.exp(-(t + 1) / self.scale) * (1 + RELATIVE_SLACK)
+            return power * (constant + slope * (t + 1)) + ABSOLUTE_SLACK
+
+        return tail
+
+    def too_much(self, above: int, beta: float) -> int:
+        # Of three siblings and more, the fewest or the most are the worst.
+        p = beta / self.cells
+        excess = {2: _least(self.tail(2), p) / 2}  # that of two siblings is half a difference
+        if self.siblings > 2:
+            excess |= {b: self._combined(b, -1, p) for b in (3, self.siblings)}
+        return math.floor(1 + max(t + (above - 1) / b for b, t in excess.items()))
+
+    def below_mean(self, b: int, p: float) -> float:
+        return self._combined(b, 1, p)
+
+    def _combined(self, b: int, sign: int, p: float) -> float:
+        """Some t with P[z + sign * mean(z) >= t] <= p, of b siblings; three or more for -1."""
+        # The moments of the others: those of a continuous Laplace are larger.
+        others = -(b - 1) * math.log1p(-1 / (b + sign) ** 2)
+        log_odds = -math.log(p) - math.log1p(math.exp(-1 / self.scale)) + others
+        return self.scale * (1 + sign / b) * log_odds * (1 + RELATIVE_SLACK)
+
+
+class _GaussianTail:
     """P[S > t] for the sum S of a few draws, rounded up."""
 
     def __init__(self, sigma2: float, summands: int) -> None:
@@ -210,17 +277,12 @@ class _Tail:
         else:
             self.factor = math.exp(log_inflation(ratios, sigma2))
 
-    def at(self, t: int) -> float:
-        """Bound of P[S > t] for t >= 0."""
+    def __call__(self, t: int) -> float:
         if self.beyond is not None:
             return float(self.beyond[t]) if t < len(self.beyond) else ABSOLUTE_SLACK
         # The density is convex beyond one deviation: a unit step lies below its integral.
         start = t + 0.5 if t + 0.5 >= self.deviation else t
         return self.factor * gaussian_tail(start / self.deviation)
-
-    def least(self, p: float) -> int:
-        """Least t >= 0 with P[S > t] <= p."""
-        return _least(self.at, p)
 
 
 def _least(falling: Callable[[int], float], limit: float) -> int:

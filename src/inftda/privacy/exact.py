@@ -74,8 +74,8 @@ class LossLattice:
         ratios = sorted(int(unit * first / s) for s, n_shifts in cells for _ in range(n_shifts))
         return cls(unit * first, tuple(ratios)) if ratios[-1] <= MAX_RATIO else None
 
-    def delta(self, epsilon: float) -> float:
-        """The least delta for `epsilon`, rounded up."""
+    def delta(self, epsilon: float | Fraction) -> float:
+        """The least delta for `epsilon`, which may be negative, rounded up."""
         # Terms count from y0 on, where the loss is epsilon. It is kept exact: all weights
         # 1 - exp(-(y - y0) / sigma2) then come without cancellation.
         start = Fraction(epsilon) * self.sigma2 - Fraction(sum(self.ratios), 2)

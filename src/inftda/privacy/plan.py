@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from inftda.errors import BudgetError, PrivacyError
+from inftda.noise.law import Family, Law
 from inftda.numbers import (
     check_drawable,
     checked_delta,
@@ -74,8 +75,9 @@ class LevelPlan:
         name: for people.
         cells: number of possible nodes.
         squared_sensitivity: square of its l2 sensitivity.
-        sigma2: variance parameter of its discrete Gaussian noise, exact.
+        sigma2: how wide its noise is, exact: `Law.square`.
         depths: of a table only: level of each axis's hierarchy, 0 where the axis is summed up.
+        family: what its noise is drawn from.
     """
 
     index: int
@@ -84,13 +86,14 @@ class LevelPlan:
     squared_sensitivity: int
     sigma2: Fraction
     depths: tuple[int, ...] = ()
+    family: Family = "gaussian"
 
     @classmethod
-    def of(cls, part: TreeLevel | OffTree, unit: Unit, sigma2: Fraction) -> "LevelPlan":
+    def of(cls, part: TreeLevel | OffTree, unit: Unit, noise: Law) -> "LevelPlan":
         """A level or table with its noise."""
         squared = unit.squared_sensitivity(part)
         depths = part.depths if isinstance(part, OffTree) else ()
-        return cls(part.index, part.name, part.n_nodes, squared, sigma2, depths)
+        return cls(part.index, part.name, part.n_nodes, squared, noise.square, depths, noise.family)
 
     @property
     def key(self) -> Key:
@@ -105,7 +108,7 @@ class LevelPlan:
     @property
     def sigma(self) -> float:
         """Noise scale, to the nearest float; the noise itself is drawn from `sigma2`."""
-        return math.sqrt(self.sigma2)
+        return self.noise.sigma
 
     @property
     def sensitivity(self) -> float:
@@ -113,9 +116,9 @@ class LevelPlan:
         return math.sqrt(self.squared_sensitivity)
 
     @property
-    def noise(self) -> str:
-        """Its noise in a few words."""
-        return f"discrete Gaussian, σ = {self.sigma:.5g}"  # noqa: RUF001 - a Greek letter
+    def noise(self) -> Law:
+        """What its noise is drawn from."""
+        return Law(self.sigma2, self.family)
 
     def to_dict(self) -> dict[str, Any]:
         """As it is written to a manifest; `sigma` and `sensitivity` are for people."""
@@ -125,6 +128,7 @@ class LevelPlan:
             "cells": self.cells,
             "sensitivity": self.sensitivity,
             "squared_sensitivity": self.squared_sensitivity,
+            "family": self.family,
             "sigma": self.sigma,
             "sigma2": str(self.sigma2),
             "rho": str(self.rho),
@@ -204,7 +208,12 @@ class Plan:
         """The levels and tables as accounting sees them: each changes on its own."""
         is_single = self.unit.is_single_trip
         return tuple(
-            Noise(part.sigma2, part.squared_sensitivity, part.squared_sensitivity * is_single)
+            Noise(
+                part.sigma2,
+                part.squared_sensitivity,
+                part.squared_sensitivity * is_single,
+                part.family,
+            )
             for part in self.parts
         )
 
@@ -271,6 +280,7 @@ class Plan:
                     f"{self.unit.describe()}"
                 )
             check_drawable(part.sigma2)
+            part.noise.check()
         cost = sum((table.rho for table in self.tables), Fraction(0))
         if cost > checked_across(self.across) * self.rho * (1 + _ROUNDING):
             raise BudgetError(
@@ -439,7 +449,7 @@ def _with_noise(
 ) -> tuple[LevelPlan, ...]:
     """What is planned for some levels or tables, each with its noise."""
     pairs = zip(parts, noise, strict=True)
-    return tuple(LevelPlan.of(part, unit, drawn.sigma2) for part, drawn in pairs)
+    return tuple(LevelPlan.of(part, unit, Law(drawn.sigma2, drawn.family)) for part, drawn in pairs)
 
 
 def off_tree_weights(tables: Sequence[OffTree], n_tree: int, share: Fraction) -> list[Fraction]:

@@ -9,7 +9,6 @@ to hold the number that is published.
 Post-processing: nothing but the release goes in.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -63,7 +62,7 @@ class Intervals:
         if table is None:
             return None
         row = find_rows(table.areas, areas)
-        return measured_ends(table.value[row], math.sqrt(table.sigma2))
+        return measured_ends(table.value[row], table.noise)
 
     def beside(
         self,
@@ -90,7 +89,7 @@ class Intervals:
         """The total: public, or measured with noise."""
         if 0 in self._measured.levels:
             table = self._measured.level(0)
-            low, high = measured_ends(table.value, math.sqrt(table.sigma2))
+            low, high = measured_ends(table.value, table.noise)
         else:
             low = high = np.array([self._total], np.int64)
         return np.repeat(low, n), np.repeat(high, n)
@@ -102,7 +101,7 @@ class Intervals:
         row = find_rows(table.areas, areas)
         is_measured = row >= 0
         low, high = (np.zeros(len(row), np.int64) for _ in range(2))
-        known = NoiseIntervals.of(table.value, math.sqrt(table.sigma2))
+        known = NoiseIntervals.of(table.value, table.noise)
         low[is_measured], high[is_measured] = known.ends(table.value[row[is_measured]])
         if number and not is_measured.all():  # only children, which have their parent's count
             above = level.parents([numbers[~is_measured] for numbers in areas])

@@ -13,7 +13,6 @@ parent of the refined area, then by the other areas, the longest axis first, the
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from fractions import Fraction
 from itertools import groupby, pairwise
 from operator import attrgetter
 from pathlib import Path
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.inference.measured import Measurements, NoisyTable
+from inftda.noise.law import Law
 from inftda.privacy.plan import Plan
 from inftda.publication.manifest import DAMAGED, MEASUREMENTS_FILE
 from inftda.publication.tables import ROW_GROUP, in_use, row_groups, schema_of
@@ -37,10 +37,10 @@ TABLE, MEASURED = "table", "measured"
 
 
 class PlannedTable(NamedTuple):
-    """A marginal that a plan measures, and the variance of its noise."""
+    """A marginal that a plan measures, and the law of its noise."""
 
     marginal: TreeLevel | OffTree
-    sigma2: Fraction
+    noise: Law
 
     @property
     def name(self) -> str:
@@ -78,15 +78,15 @@ def planned_measurements(
     tree: Tree, plan: Plan, *, only_totals: bool = False
 ) -> tuple[PlannedTable, ...]:
     """What a plan measures, in the order of `Measurements.tables`; or totals across the tree."""
-    sigma2 = {part.key: part.sigma2 for part in plan.parts}
+    noise = {part.key: part.noise for part in plan.parts}
     found = []
     for level in tree.levels:
-        if level.index in sigma2:
-            found.append(PlannedTable(level, sigma2[level.index]))
+        if level.index in noise:
+            found.append(PlannedTable(level, noise[level.index]))
         found += [
-            PlannedTable(table, sigma2[table.depths])
+            PlannedTable(table, noise[table.depths])
             for table in tree.off_tree_at(level)
-            if table.depths in sigma2
+            if table.depths in noise
         ]
     return tuple(table for table in found if table.is_total or not only_totals)
 
@@ -231,7 +231,7 @@ def _joined(
     areas, values = zip(*parts, strict=True)
     parts.clear()  # whose arrays are many times the rest of a release
     columns = tuple(map(np.concatenate, zip(*areas, strict=True)))
-    return NoisyTable(table.depths, table.sigma2, columns, np.concatenate(values))
+    return NoisyTable(table.depths, table.noise, columns, np.concatenate(values))
 
 
 def _numbers(column: pa.ChunkedArray, lists: Sequence[pa.StringArray]) -> list[NDArray[np.int32]]:

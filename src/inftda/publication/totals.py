@@ -75,10 +75,10 @@ def totals_by_level(
             table, sums = measured[depth], hierarchy.sum_up(listed, depth)
             if len(table.value) != len(sums):
                 raise ReleaseError(f"{MEASUREMENTS_FILE} lacks totals of some areas; {DAMAGED}")
-            offsets, sigma = hierarchy.child_offsets(depth - 1), math.sqrt(table.sigma2)
-            guess, variance = _weighed(sums, table.value, float(table.sigma2))
+            offsets, sigma = hierarchy.child_offsets(depth - 1), table.noise.sigma
+            guess, variance = _weighed(sums, table.value, sigma**2)
             flow = _divided(above, offsets, guess, variance)
-            low, high = containing(flow, measured_ends(table.value, sigma))
+            low, high = containing(flow, measured_ends(table.value, table.noise))
             if depth > first:  # an only child is its parent by another name
                 is_alone, parent = np.diff(offsets) == 1, found[depth - 1]
                 only = offsets[:-1][is_alone]

@@ -261,10 +261,10 @@ def check_follows(
 
     words, crew = words_of(bytes.fromhex(seed)), Crew()
     noisy = {table.depths: table for table in measurements.tables}
-    sigma2 = {table.depths: table.sigma2 for table in planned}
+    noise = {table.depths: table.noise for table in planned}
     nodes = Nodes.root(len(tree.axes), released.total)
     for level in tree.levels:
-        if level.depths not in sigma2:
+        if level.depths not in noise:
             continue  # trivial, or a public total
         here = noisy[level.depths]
         if level.refined is None:
@@ -275,12 +275,12 @@ def check_follows(
                     f"the flows do not sum to the noisy total of {MEASUREMENTS_FILE}; {DAMAGED}"
                 )
             continue
-        tables = [table for table in tree.off_tree_at(level) if table.depths in sigma2]
+        tables = [table for table in tree.off_tree_at(level) if table.depths in noise]
         totals = [noisy[table.depths].value for table in tables if table.across is None]
         step = Step(
             level,
-            sigma2[level.depths],
-            tuple((table, sigma2[table.depths]) for table in tables),
+            noise[level.depths],
+            tuple((table, noise[table.depths]) for table in tables),
             totals[0] if totals else None,
         )
         parents = nodes.in_group_order(level, crew)

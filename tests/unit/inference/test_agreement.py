@@ -60,7 +60,7 @@ def slow_fits(tree, measured, leaves):
             sums[tuple(map(int, cell))] - value
             for *cell, value in zip(*table.areas, table.value.tolist(), strict=True)
         ]
-        sigma, n = math.sqrt(table.sigma2), len(off)
+        sigma, n = table.noise.sigma, len(off)
         rms = math.sqrt(sum(one**2 for one in off) / n) / sigma
         found.append((n, pytest.approx(rms), sum(abs(one) > 3 * sigma + 0.5 for one in off) / n))
     return found
@@ -199,7 +199,7 @@ def test_the_right_noise_fits_and_a_slightly_larger_one_does_not(scale):
     release = country()
     table = release.measurements().tables[5]
     values = np.empty(2_000, np.int64)
-    noise = DiscreteGaussian(table.sigma2 * scale**2)
+    noise = DiscreteGaussian(table.noise.square * scale**2)
     noise.fill(values, Secret.of(SeededSource(1)).bits(1))
     areas = tuple(np.resize(numbers, len(values)) for numbers in table.areas)
     nothing = tuple(np.zeros(0, np.int32) for _ in areas)

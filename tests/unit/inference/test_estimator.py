@@ -1,5 +1,7 @@
 """The estimator on small made-up tables with fixed seeds."""
 
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,6 +10,7 @@ import inftda
 from inftda.inference.model import Fit
 from inftda.inference.noise_intervals import NoiseIntervals, whole_ends
 from inftda.inference.prior import LEAST_MEAN, LEAST_NOISY, MEAN_STEPS, NOISY_STEPS, interpolate
+from inftda.noise.law import Law
 
 N_AREAS = 60
 #: The one with large flows.
@@ -114,4 +117,5 @@ def test_intervals_of_senseless_measurements_are_wide_and_no_warnings():
     low, high = whole_ends(np.array([np.nan, -1e300, 2.0]), np.array([np.nan, 1e300, 2.5]))
     assert low.tolist() == [0, 0, 2]
     assert high.tolist() == [2**62, 2**62, 3]
-    assert all(end.size == 0 for end in NoiseIntervals.of(np.empty(0, int), 1.0).ends(np.empty(0)))
+    none = NoiseIntervals.of(np.empty(0, int), Law(Fraction(1)))
+    assert all(end.size == 0 for end in none.ends(np.empty(0)))

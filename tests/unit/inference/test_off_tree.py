@@ -89,7 +89,7 @@ def test_missing_cells_are_damage(released, layers):
 def test_totals_of_finer_areas_sharpen_those_of_coarser_ones(released):
     tree, measured = released.tree, released.measurements()
     found = totals_by_depth(tree, measured, 0)
-    one_way = {t.depths[0]: float(t.sigma2) for t in measured.tables if not any(t.depths[1:])}
+    one_way = {t.depths[0]: t.noise.sigma**2 for t in measured.tables if not any(t.depths[1:])}
     from_finer = one_way[2] * np.bincount(GROUP)
     assert found[2].variance == pytest.approx(np.full(len(GROUP), one_way[2]))
     assert found[1].variance == pytest.approx(1 / (1 / one_way[1] + 1 / from_finer))
@@ -158,7 +158,7 @@ def misfits(released, leaves):
             sums = np.zeros(marginal.n_nodes)
             np.add.at(sums, marginal.numbers(marginal.above(leaves.areas)), leaves.value)
             off = sums[marginal.numbers(table.areas)] - table.value
-            found[table.depths] = float(np.sqrt((off**2).mean() / float(table.sigma2)))
+            found[table.depths] = float(np.sqrt((off**2).mean() / table.noise.sigma**2))
     return found
 
 

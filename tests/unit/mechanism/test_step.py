@@ -1,5 +1,7 @@
 """The level step: group order, batches, and kernels against slow and obvious twins."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from inftda.mechanism.step import (
 )
 from inftda.mechanism.topdown import divide_all
 from inftda.noise.bits import Secret, SeededSource
+from inftda.noise.law import Law
 from inftda.threads import Crew
 from inftda.tree import Axis, Tree
 from inftda.truth import Truth
@@ -63,7 +66,7 @@ def test_group_order_goes_by_the_refined_area_and_then_by_the_longest_axis(level
 @pytest.mark.parametrize("size", [8, 40, 400, 1 << 19])
 def test_parts_are_all_parents_in_order_and_no_larger_than_asked_for(monkeypatch, level, size):
     monkeypatch.setattr(module, "PART_CHILDREN", size)
-    step = Step(level, 1)
+    step = Step(level, Law(Fraction(1)))
     parents = random_parents(level, 1).in_group_order(level, Crew(1))
     found = parts_of(step, parents)
     assert [part.start for part in found] == [0, *(part.stop for part in found[:-1])]
@@ -78,8 +81,8 @@ def test_parts_are_all_parents_in_order_and_no_larger_than_asked_for(monkeypatch
 def test_with_tables_off_the_tree_groups_stay_whole(monkeypatch, size):
     monkeypatch.setattr(module, "PART_CHILDREN", size)
     for level in TREE.splitting_levels:
-        tables = tuple((t, 1) for t in TREE.off_tree_at(level))
-        step = Step(level, 1, tables)
+        tables = tuple((t, Law(Fraction(1))) for t in TREE.off_tree_at(level))
+        step = Step(level, Law(Fraction(1)), tables)
         parents = random_parents(level, 2).in_group_order(level, Crew(1))
         found = batches(step, parents)
         assert [part.start for part in found] == [0, *(part.stop for part in found[:-1])]
@@ -160,7 +163,7 @@ def test_a_step_does_what_it_says_parent_by_parent(monkeypatch, seed, size):
     noise = iter(range(-200, 10_000))
     with Record(noise).watching():
         children, kept = divide_all(
-            Step(level, 4),
+            Step(level, Law(Fraction(4))),
             parents,
             truth.level(level),
             Secret.of(SeededSource(seed)),

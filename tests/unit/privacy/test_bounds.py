@@ -3,17 +3,28 @@
 import math
 import random
 from dataclasses import replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 import pytest
 
 from fake_noise import release
+from inftda import DiscreteLaplace
 from inftda.errors import BudgetError, PrivacyError
 from inftda.evaluation.cells import Cells
 from inftda.hierarchy import Hierarchy
 from inftda.mechanism.reference import algorithm_3
-from inftda.privacy.bounds import _largest_share, _Noise, _Tail, error_bounds
+from inftda.noise.bits import SeededSource
+from inftda.privacy.bounds import (
+    _Gaussian,
+    _GaussianTail,
+    _Laplace,
+    _largest_share,
+    _least,
+    error_bounds,
+)
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.tree import Axis, Tree
@@ -78,7 +89,10 @@ def test_the_inequalities_behind_the_bounds_hold_and_are_reached():
     assert reached["lacking"] > 100
 
 
-def draws(rng, sigma2, shape):
+def draws(rng, law, shape):
+    if law.is_laplace:
+        return DiscreteLaplace(law.scale).sample(shape, SeededSource(int(rng.integers(2**60))))
+    sigma2 = float(law.square)
     reach = math.ceil(12 * math.sqrt(sigma2))
     values = np.arange(-reach, reach + 1)
     weights = np.exp(-(values**2) / (2 * sigma2))
@@ -86,22 +100,22 @@ def draws(rng, sigma2, shape):
 
 
 def simulate(tree, plan, leaves, rng):
-    """Largest error of every level of one top-down release."""
-    noise = {level.index: float(level.sigma2) for level in plan.levels}
+    """Largest errors of every level of one top-down release: too much, too little."""
+    noise = {level.index: level.noise for level in plan.levels}
     truth = [leaves]
-    for parts in reversed(BRANCHES):
-        truth.insert(0, truth[0].reshape(-1, parts).sum(axis=1))
+    for level in tree.levels[:0:-1]:
+        truth.insert(0, truth[0].reshape(-1, level.max_children).sum(axis=1))
     released = truth[0].copy()
     if 0 in noise:
         released = np.maximum(released + draws(rng, noise[0], 1), 0)
-    errors = [int(np.abs(released - truth[0]).max())]
-    for level, parts in zip(tree.levels[1:], BRANCHES, strict=True):
+    errors = [released - truth[0]]
+    for level in tree.levels[1:]:
         noisy = truth[level.index] + draws(rng, noise[level.index], level.n_nodes)
-        groups = noisy.reshape(-1, parts).tolist()
+        groups = noisy.reshape(-1, level.max_children).tolist()
         divided = [divide(g, int(c)) for g, c in zip(groups, released, strict=True)]
         released = np.array(divided).ravel()
-        errors.append(int(np.abs(released - truth[level.index]).max()))
-    return errors
+        errors.append(released - truth[level.index])
+    return [(int(error.max()), int(-error.min())) for error in errors]
 
 
 def sparse_leaves(rng, n):
@@ -117,9 +131,9 @@ def test_simulated_releases_keep_the_guarantee_and_come_close(unit):
     rng = np.random.default_rng(7)
     leaves = sparse_leaves(rng, tree.levels[-1].n_nodes)
     errors = np.array([simulate(tree, plan, leaves, rng) for _ in range(n_runs)])
-    broken = (errors > [bound.max_error for bound in bounds]).any(axis=1).mean()
-    assert broken <= beta
-    usual = np.quantile(errors[:, -1], 0.95)
+    broken = errors > [(bound.over, bound.under) for bound in bounds]
+    assert broken.any(axis=(1, 2)).mean() <= beta
+    usual = np.quantile(errors[:, -1].max(axis=1), 0.95)
     assert bounds[-1].max_error <= 2.5 * usual, "a guarantee, not a phantasy"
 
 
@@ -135,16 +149,16 @@ def exact_tail(sigma2, t, n_summands=1):
 @pytest.mark.parametrize("n_summands", [1, 2])
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 7.0, 49.0, 51.0, 200.0])
 def test_tails_are_never_understated_and_tight(sigma, n_summands):
-    tail = _Tail(sigma**2, n_summands)
+    tail = _GaussianTail(sigma**2, n_summands)
     for t in {0, 1, math.ceil(0.9 * sigma), math.ceil(3 * sigma), math.ceil(7 * sigma)}:
         truth = exact_tail(sigma**2, t, n_summands)
-        assert truth * (1 - 1e-10) <= tail.at(t) <= truth * 1.02 + 1e-109
+        assert truth * (1 - 1e-10) <= tail(t) <= truth * 1.02 + 1e-109
 
 
 @pytest.mark.parametrize("sigma", [0.5, 3.0, 60.0])
 @pytest.mark.parametrize("cells", [1, 20, 10**6])
 def test_the_quantile_of_the_largest_draw_is_exact(sigma, cells):
-    noise = _Noise(sigma**2, cells, 2, _Tail(sigma**2, 1))
+    noise = _Gaussian(cells, 2, sigma**2)
     found = noise.quantile_of_largest(0.05)
 
     def all_within(t):
@@ -168,7 +182,7 @@ def test_noise_above_the_mean_of_siblings_is_never_understated(sigma, siblings):
     own[:: siblings - 1] = single
     law = np.convolve(own, others)
     values = (np.arange(len(law)) - len(law) // 2) / siblings
-    noise = _Noise(sigma**2, 1000, siblings, _Tail(sigma**2, 1))
+    noise = _Gaussian(1000, siblings, sigma**2)
     for beta in (0.05, 1e-4):
         # `too_much` holds for any number of siblings up to this one: the loosest of them.
         found = noise.too_much(0, beta)
@@ -238,6 +252,176 @@ def test_a_plan_for_another_tree_is_refused():
     plan = make_plan(one_axis_tree((2, 2)), Unit(), rho=Fraction(1))
     with pytest.raises(BudgetError, match="plan anew"):
         error_bounds(one_axis_tree(), plan)
+
+
+# Laplace noise
+
+
+def with_laplace(plan, scale, n_levels=1):
+    """The last levels of a plan with Laplace noise."""
+    rest, last = plan.levels[:-n_levels], plan.levels[-n_levels:]
+    square = Fraction(scale) ** 2
+    laplace = (replace(level, sigma2=square, family="laplace") for level in last)
+    return replace(plan, levels=(*rest, *laplace))
+
+
+def laplace_law(scale, reach):
+    weights = np.exp(-np.abs(np.arange(-reach, reach + 1)) / scale)
+    return weights / weights.sum()
+
+
+def law_with_mean(scale, b, sign):
+    """Values and probabilities of z + sign * mean(z) for b siblings, by convolution."""
+    reach = math.ceil(45 * scale) + 2
+    single = laplace_law(scale, reach)
+    law = np.zeros(2 * reach * (b + sign) + 1)
+    law[:: b + sign] = single
+    for _ in range(b - 1):
+        law = np.convolve(law, single)
+    return (np.arange(len(law)) - len(law) // 2) / b, law
+
+
+@pytest.mark.parametrize("scale", ["0.05", "0.3", "1", "7", "60"])
+def test_laplace_tails_are_sums_of_probabilities(scale):
+    noise, size = _Laplace(1, 2, float(scale)), float(scale)
+    with localcontext(prec=60):
+        reach = math.ceil(90 * size) + 20
+        weights = [(-abs(x) / Decimal(scale)).exp() for x in range(-reach, reach + 1)]
+        whole = sum(weights)
+        law = [weight / whole for weight in weights]
+        at_least = [*accumulate(reversed(law))][::-1]  # P[X >= x] from x = -reach on
+        for t in {0, 1, 2, math.ceil(3 * size), math.ceil(20 * size)}:
+            one = at_least[reach + t + 1]
+            # X = x, and another draw of at least t + 1 - x
+            others = (at_least[max(t + 1 - x + reach, 0)] for x in range(t + 1 - reach, reach + 1))
+            two = sum(p * q for p, q in zip(law[t + 1 :], others, strict=True))
+            for n_summands, truth in ((1, one), (2, two)):
+                found = Decimal(noise.tail(n_summands)(t))
+                assert truth <= found <= truth * Decimal(1 + 3e-9) + Decimal("2e-110")
+
+
+@pytest.mark.parametrize("b", [2, 3, 4, 12])
+@pytest.mark.parametrize("scale", [0.1, 0.6, 2.0, 5.0])
+def test_laplace_noise_beside_the_mean_of_siblings_is_never_understated(scale, b):
+    noise = _Laplace(1000, b, scale)
+    for sign, p in [(-1, 0.05), (-1, 1e-7), (1, 0.05), (1, 1e-7)]:
+        if (b, sign) == (2, -1):
+            continue
+        values, law = law_with_mean(scale, b, sign)
+        found = noise._combined(b, sign, p)
+        assert law[values >= found].sum() <= p
+        exact = values[np.argmax(np.cumsum(law[::-1])[::-1] <= p)]
+        assert found <= exact + 1 + (0.5 if p < 1e-3 else 1) * scale
+    values, law = law_with_mean(scale, b, -1)
+    for beta in (0.05, 1e-4):
+        found = noise.too_much(0, beta)
+        assert 1000 * law[values + (b - 1) / b >= found + 1].sum() <= beta
+
+
+def test_laplace_bounds_cover_every_number_of_siblings():
+    rng = np.random.default_rng(11)
+    for _ in range(200):
+        scale, siblings = float(np.exp(rng.uniform(-3, 6))), int(rng.integers(3, 400))
+        above, cells = int(rng.integers(0, 60 * (1 + scale))), int(10 ** rng.uniform(1, 9))
+        noise, beta = _Laplace(cells, siblings, scale), float(10 ** rng.uniform(-6, -1))
+        sizes = range(3, siblings + 1)
+        shares = [noise._combined(b, -1, beta / cells) + (above - 1) / b for b in sizes]
+        assert noise.too_much(above, beta) >= math.floor(1 + max(shares))
+        assert noise.too_much(above, beta) >= _Laplace(cells, 2, scale).too_much(above, beta)
+        below = [noise.below_mean(b, beta / cells) for b in range(2, siblings + 1)]
+        assert (np.diff(below) < 0).all()
+        corners = [
+            min(
+                _least(noise.tail(1), beta / cells / 2) + (b - 1) // 2,
+                1 + max(above - 1, 0) / b + noise.below_mean(b, beta / cells / 2),
+            )
+            for b in range(2, siblings + 1)
+        ]
+        assert noise.corner(above, beta) >= math.floor(max(corners))
+
+
+def test_laplace_bounds_grow_with_all_that_makes_errors_larger():
+    def bounds(cells=1000, siblings=9, scale=4.0, above=30, beta=0.01):
+        noise = _Laplace(cells, siblings, scale)
+        return np.array(
+            [
+                noise.quantile_of_largest(beta),
+                noise.too_much(above, beta),
+                noise.too_little(beta),
+                noise.corner(above, beta),
+            ]
+        )
+
+    plain = bounds()
+    assert (bounds(cells=10**5) > plain).all()
+    assert (bounds(scale=5.0) > plain).all()
+    assert (bounds(beta=1e-4) > plain).all()
+    assert (bounds(siblings=90) >= plain).all()
+    assert (bounds(above=90) >= plain).all()
+
+
+@pytest.mark.parametrize("b", [2, 3, 8])
+@pytest.mark.parametrize("scale", ["1/2", "7"])
+def test_drawn_laplace_noise_keeps_to_the_bounds(scale, b):
+    """What the bounds are about happens with a probability of 0.1 at most, in 4,000 trials."""
+    n_trials, n_groups, beta = 4000, 5, 0.1
+    drawn = DiscreteLaplace(scale).sample(n_trials * n_groups * b, SeededSource(5))
+    z = drawn.reshape(n_trials, n_groups, b)
+    noise = _Laplace(n_groups * b, b, float(Fraction(scale)))
+    least, sizes = z.min(axis=2), np.sort(np.abs(z), axis=2)
+    # The largest |z_j| - z_i of siblings: j is the largest in size, or i is and j comes next.
+    pair = np.where(sizes[..., -1] == -least, sizes[..., -2], sizes[..., -1]) - least
+    for excess, bound in [
+        (np.abs(z).max(axis=2), noise.quantile_of_largest(beta)),
+        (z.max(axis=2) - z.mean(axis=2) + (20 + b - 1) / b, noise.too_much(20, beta) + 1 - 1e-9),
+        (pair, noise.too_little(beta)),
+        (-least - z.mean(axis=2), noise.below_mean(b, beta / (n_groups * b))),
+    ]:
+        missed = (excess > bound).any(axis=1).mean()
+        assert missed <= beta + 3 * math.sqrt(beta / n_trials)
+
+
+@pytest.mark.parametrize("n_laplace", [1, None], ids=["leaf", "all"])
+@pytest.mark.parametrize("seed", range(4))
+def test_simulated_releases_with_laplace_noise_keep_the_guarantee_and_come_close(seed, n_laplace):
+    rng, beta = np.random.default_rng(seed), 0.05
+    tree = one_axis_tree(rng.integers(2, 8, 3).tolist())
+    unit = Unit("add-remove") if seed % 2 else Unit()
+    plan = make_plan(tree, unit, epsilon=3, delta=1e-8)
+    scale = rng.choice(["1/2", "5/2", "7"])
+    plan = with_laplace(plan, scale, n_laplace or len(plan.levels))
+    bounds = error_bounds(tree, plan, beta)
+    leaves = sparse_leaves(rng, tree.levels[-1].n_nodes)
+    errors = np.array([simulate(tree, plan, leaves, rng) for _ in range(200)])
+    broken = errors > [(bound.over, bound.under) for bound in bounds]
+    assert broken.any(axis=(1, 2)).mean() <= beta
+    usual = np.quantile(errors.max(axis=2), 0.95, axis=0)
+    for bound, found in zip(bounds[1:], usual[1:], strict=True):
+        assert bound.max_error <= 4 * found
+
+
+def test_a_laplace_leaf_changes_the_bounds_of_the_leaves_only():
+    tree = one_axis_tree()
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8)
+    plain, changed = error_bounds(tree, plan), error_bounds(tree, with_laplace(plan, 2))
+    assert changed[:-1] == plain[:-1]
+    assert plain[-2].max_error <= changed[-1].max_error < plain[-1].max_error
+
+
+def test_totals_are_hard_where_the_mechanism_says_so():
+    """It compares variances: that of Laplace noise is about twice the square of its scale."""
+    tree = across_tree()
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, across=0.08)
+    table = next(table for table in plan.tables if table.depths == (0, 0, 1))
+    marginal = next(t for t in tree.off_tree if t.depths == table.depths)
+    # By squares the groups have too few parents, by variances enough.
+    scale = Fraction(math.sqrt(0.7 * 20 * table.sigma2 / marginal.level.most_parents))
+    priced = with_laplace(plan, scale)
+    noise = priced.levels[-1].noise
+    assert marginal.hard_from(float(noise.square / table.sigma2)) > marginal.level.most_parents
+    assert marginal.hard_from((noise.sigma / table.sigma) ** 2) < marginal.level.most_parents
+    leaf, plain = error_bounds(tree, priced)[-1], error_bounds(tree, without_tables(priced))[-1]
+    assert leaf.over - plain.over == math.ceil(noise.sigma) + math.ceil(4 * noise.sigma) + 1
 
 
 # With prices for tables across the tree

@@ -91,7 +91,7 @@ def test_they_are_all_that_was_drawn_and_the_flows_stay_as_they_are(options, acr
     planned = planned_measurements(made.tree, plan)
     assert len(measured.tables) == len(planned) == len(plan.levels) + len(plan.tables)
     for found, known in zip(measured.tables, planned, strict=True):
-        assert (found.depths, found.sigma2) == (known.depths, known.sigma2)
+        assert (found.depths, found.noise) == (known.depths, known.noise)
         cells = list(zip(*(areas.tolist() for areas in found.areas), strict=True))
         assert len(cells) == len(set(cells)) == len(found.value)
         assert set(cells) == drawn_one_by_one(made, known)

@@ -12,6 +12,7 @@ from inftda.demo import make_country
 from inftda.errors import ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.inference.measured import NoisyTable
+from inftda.noise.law import Law
 from inftda.publication.manifest import MEASUREMENTS_FILE, digest
 from inftda.publication.totals import totals_by_level
 from inftda.publication.trust import grades, listed_note, planned_totals
@@ -82,7 +83,7 @@ def handmade(listed, measured, *, levels, sigma2=100):
     """Totals of the finest level, from what is listed there and measured at each level."""
     hierarchy = Hierarchy.read(levels)
     tables = {
-        depth: NoisyTable((depth,), Fraction(sigma2), (), np.array(values))
+        depth: NoisyTable((depth,), Law(Fraction(sigma2)), (), np.array(values))
         for depth, values in measured.items()
     }
     return totals_by_level(hierarchy, np.array(listed), tables)

@@ -1,0 +1,196 @@
+"""What Laplace noise costs, alone and beside Gaussian noise, against enumeration and a library."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from inftda.errors import BudgetError, PrivacyError
+from inftda.hierarchy import Hierarchy
+from inftda.noise.law import Law
+from inftda.numbers import root_up
+from inftda.privacy.accounting import (
+    Noise,
+    Share,
+    commensurable,
+    delta_of,
+    epsilon_of,
+    max_rho,
+    noise_at,
+    privacy_curve,
+    total_rho,
+)
+from inftda.privacy.plan import Plan, make_plan
+from inftda.privacy.unit import Unit
+from inftda.tree import Tree
+
+AREAS = Hierarchy.read({"region": ["N", "N", "S", "S"], "town": ["1", "2", "3", "4"]})
+
+
+def laplace(scale, n_shifts=2):
+    return Noise(Fraction(scale) ** 2, n_shifts, n_shifts, "laplace")
+
+
+def gaussian(sigma2, n_shifts=2):
+    return Noise(Fraction(sigma2), n_shifts, n_shifts)
+
+
+def law_of(part, reach):
+    x = np.arange(-reach, reach + 1, dtype=float)
+    if part.family == "laplace":
+        weight = np.exp(-np.abs(x) / float(part.law.scale))
+    else:
+        weight = np.exp(-(x**2) / (2 * float(part.sigma2)))
+    return weight / weight.sum()
+
+
+def delta_by_enumeration(parts, epsilon, reach=90):
+    """Over all values of the noise of every cell that changes by one."""
+    joint = np.ones(1)
+    shifted = np.ones(1)
+    for part in parts:
+        law = law_of(part, reach)
+        for _ in range(part.n_shifts):
+            joint = np.outer(joint, law[:-1]).ravel()
+            shifted = np.outer(shifted, law[1:]).ravel()
+    return float(np.maximum(joint - math.exp(epsilon) * shifted, 0).sum())
+
+
+CASES = {
+    "laplace alone": [laplace(3, 2)],
+    "one cell each": [gaussian(9, 1), laplace("5/2", 1)],
+    "two and one": [gaussian(16, 2), laplace(4, 1)],
+    "two scales": [laplace(2, 1), laplace("7/2", 1), gaussian(25, 1)],
+}
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.0])
+@pytest.mark.parametrize("name", CASES)
+def test_delta_is_that_of_enumeration_and_never_less(name, epsilon):
+    found = privacy_curve("exact", CASES[name])(epsilon)
+    true = delta_by_enumeration(CASES[name], epsilon)
+    assert true * (1 - 1e-7) - 1e-12 <= found <= true * (1 + 1e-6) + 1e-12
+
+
+def test_one_cell_is_as_private_as_its_scale_says():
+    curve = privacy_curve("exact", [laplace(4, 1)])
+    assert curve(0.25) <= 1e-99
+    a = math.exp(-1 / 4)
+    assert curve(0.0) == pytest.approx((1 - a) / (1 + a), rel=1e-9)
+
+
+def test_many_scales_are_bounded_by_the_worst_loss():
+    parts = [laplace(Fraction(10 + i, 3), 2) for i in range(12)]
+    worst = sum(float(2 / part.law.scale) for part in parts)
+    curve = privacy_curve("exact", parts)
+    assert curve(worst * (1 + 1e-12)) <= 1e-99
+    assert 0 < curve(0.8 * worst) <= 1 - math.exp(-0.2 * worst) + 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("scale", [2, 7, 40])
+def test_zcdp_bounds_it(scale, epsilon):
+    parts = [gaussian(400), laplace(scale)]
+    assert privacy_curve("zcdp", parts)(epsilon) >= privacy_curve("exact", parts)(epsilon)
+    assert total_rho(parts) == Fraction(1, 400) + Fraction(1, scale**2)
+
+
+def test_several_trips_are_accounted_for_by_zcdp_alone():
+    parts = [Noise(Fraction(400), 8, 0), Noise(Fraction(100), 8, 0, "laplace")]
+    same = [Noise(Fraction(400), 8, 0), Noise(Fraction(100), 8, 0)]
+    assert privacy_curve("auto", parts)(1.0) == privacy_curve("auto", same)(1.0)
+    with pytest.raises(PrivacyError, match="one trip"):
+        privacy_curve("exact", parts)
+
+
+@pytest.mark.parametrize("shift", [1, 2, 3])
+def test_a_change_of_several_costs_no_more_zcdp_than_a_gaussian(shift):
+    """Renyi divergences of all orders, by sums."""
+    scale, x = 4.0, np.arange(-400, 401, dtype=float)
+    here, there = -np.abs(x) / scale, -np.abs(x - shift) / scale
+    for order in (1.01, 1.5, 2, 5, 50):
+        terms = np.exp(order * here + (1 - order) * there) / np.exp(here).sum()
+        divergence = math.log(terms.sum()) / (order - 1)
+        assert divergence <= order * shift**2 / (2 * scale**2) * (1 + 1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_a_library_comes_to_the_same_delta(epsilon):
+    """dp-accounting rounds losses up to a grid, so its delta lies above the exact one."""
+    from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - a second
+
+    parts = [gaussian(400, 2)] * 5 + [laplace(7, 2)]
+    step, composed = 1e-4, None
+    with np.errstate(all="ignore"):  # logarithms of 0 are meant in the library
+        for part in parts:
+            if part.family == "laplace":
+                one = pld.from_discrete_laplace_mechanism(
+                    1 / float(part.law.scale), value_discretization_interval=step
+                )
+            else:
+                one = pld.from_discrete_gaussian_mechanism(
+                    math.sqrt(part.sigma2), value_discretization_interval=step
+                )
+            one = one.self_compose(part.n_shifts)
+            composed = one if composed is None else composed.compose(one)
+        theirs = composed.get_delta_for_epsilon(epsilon)
+    ours = delta_of("exact", epsilon=epsilon, noise=parts)
+    assert 0.98 * theirs <= ours <= theirs * 1.0001
+
+
+def test_calibrated_noise_keeps_the_promise_and_less_does_not():
+    asked = [
+        Share(Fraction(4), 2, 2),
+        Share(Fraction(9), 2, 2),
+        Share(Fraction(30), 2, 2, "laplace"),
+    ]
+    shares = commensurable(asked, 3)
+    assert shares[2].weight / shares[1].weight == Fraction(30, 9)
+    rho = max_rho("auto", epsilon=1, delta=1e-8, shares=shares)
+    noise = noise_at(rho, shares)
+    assert noise[2].law.scale ** 2 == noise[2].sigma2
+    assert delta_of("auto", epsilon=1, noise=noise) <= 1e-8 * (1 + 1e-8)
+    assert epsilon_of("auto", delta=1e-8, noise=noise) == pytest.approx(1, rel=1e-6)
+    less = [part._replace(sigma2=part.sigma2 * Fraction(98, 100) ** 2) for part in noise]
+    assert delta_of("auto", epsilon=1, noise=less) > 1e-8
+
+
+@pytest.mark.parametrize("value", ["2", "9", "1/3", "123456789/1000", "1e-9"])
+def test_roots_are_rounded_up_to_fractions(value):
+    found = root_up(Fraction(value))
+    assert Fraction(value) <= found**2 <= Fraction(value) * (1 + Fraction(1, 2**28))
+
+
+# --- Plans that state such noise
+
+
+def plan_with(scale):
+    """A plan whose finest level has Laplace noise, and whatever delta it had before."""
+    plan = make_plan(Tree.destination_first(AREAS), Unit(), epsilon=1, delta=1e-6)
+    leaf = replace(plan.levels[-1], sigma2=Fraction(scale) ** 2, family="laplace")
+    return replace(plan, levels=(*plan.levels[:-1], leaf))
+
+
+def test_a_leaf_that_is_charged_too_little_is_refused():
+    sigma = math.isqrt(int(plan_with(1).levels[0].sigma2))
+    plan_with(40 * sigma).verify()
+    with pytest.raises(BudgetError, match="its noise gives"):
+        plan_with(Fraction(sigma, 4)).verify()
+
+
+def test_a_plan_is_read_back_with_its_families():
+    plan = plan_with(1000)
+    found = Plan.from_dict(plan.to_dict())
+    assert found == plan
+    assert [level.family for level in found.levels[-2:]] == ["gaussian", "laplace"]
+    assert found.levels[-1].noise == Law.laplace(Fraction(1000))
+
+
+def test_a_scale_that_is_no_fraction_is_refused():
+    plan = plan_with(1000)
+    wrong = replace(plan.levels[-1], sigma2=Fraction(2_000_000))
+    with pytest.raises(PrivacyError, match="no exact scale"):
+        replace(plan, levels=(*plan.levels[:-1], wrong)).verify()
