@@ -266,6 +266,7 @@ class TreeLevel(Marginal):
             for axis in range(len(self.axes))
         )
 
+    @cached_property
     def node_codes(self) -> tuple[NDArray[np.int64], ...]:
         """int64[areas] for each axis: what each area adds to the number of a node of this level.
 

@@ -123,7 +123,7 @@ class Children:
     @classmethod
     def of(cls, level: TreeLevel, areas: Areas, count: Ints, crew: Crew) -> "Children":
         """Nodes of a level, which may come in any order and several times."""
-        return cls(level, *sort_nodes(level.node_codes(), areas, count, level.node_bits, crew))
+        return cls(level, *sort_nodes(level.node_codes, areas, count, level.node_bits, crew))
 
     @cached_property
     def offsets(self) -> Ints:
@@ -247,7 +247,7 @@ class Truth:
         if number == 0:
             return np.zeros(len(here.key), np.int64)
         above = self.levels[number - 1]
-        codes = zip(above.level.node_codes(), here.level.areas_of(here.key), strict=True)
+        codes = zip(above.level.node_codes, here.level.areas_of(here.key), strict=True)
         return np.searchsorted(above.node, sum(code[areas] for code, areas in codes))
 
 

@@ -162,7 +162,7 @@ def _cells(marginal: TreeLevel | OffTree, areas: Areas, values: Ints) -> tuple[I
         return np.zeros(len(values), np.int64), values
     if isinstance(marginal, OffTree) and marginal.across is None:
         sums = np.bincount(areas[level.axis], values, len(level.parent_area))
-        return level.node_codes()[level.axis], sums.astype(np.int64)
+        return level.node_codes[level.axis], sums.astype(np.int64)
     up = [
         numbers if at == depth else axis.hierarchy.ancestor(depth, at)[numbers]
         for axis, depth, at, numbers in zip(
@@ -175,7 +175,7 @@ def _cells(marginal: TreeLevel | OffTree, areas: Areas, values: Ints) -> tuple[I
 def _numbers(level: TreeLevel, areas: Sequence[NDArray[np.int32]]) -> Ints:
     """int64: numbers of cells, by which they are in group order; siblings follow each other."""
     number = np.zeros(len(areas[0]), np.int64)
-    for codes, numbers in zip(level.node_codes(), areas, strict=True):
+    for codes, numbers in zip(level.node_codes, areas, strict=True):
         number += codes[numbers]
     return number
 
