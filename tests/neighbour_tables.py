@@ -33,10 +33,11 @@ AREAS = Hierarchy.read({
     ]
 })  # fmt: skip
 NAMES = ("origin", "destination", "count", "person")
-#: How a message says that a row, or what it made of its column, is to blame.
+#: How a message says that a row, or what it made of its column, is to blame: of counts also by
+#: their total, where one row alone has more than a release can hold.
 SAYS = (
     r"1 row of|line \d+ of|a line of|column '(origin|destination|count|person)' of"
-    r"|need the same types|is not UTF-8|cannot read '[ab].parquet'"
+    r"|need the same types|is not UTF-8|cannot read '[ab].parquet'|2\^43; check the count column"
 )
 
 
