@@ -29,6 +29,7 @@ from inftda.publication.trust import (
     counting_note,
     describe_cross_totals,
     misfit_warnings,
+    misfits,
     noise_warnings,
     warnings,
 )
@@ -49,9 +50,9 @@ def release(call: Call, *, quiet: Quiet = False, json: Json = False) -> None:
     with _telling_what_is_published(out):
         made = call.with_progress("draws", shown=not (quiet or json), on_message=said.append)
         if json:
-            misfits = fit_table(fit for fit in made.fits if not fit.is_right).to_pylist()
-            said_of = {"out": str(out), **made.manifest.to_dict(), "misfits": misfits}
-            output.say(json_text.dumps(said_of))
+            wrong = fit_table(misfits(made)).to_pylist()
+            facts = {"out": str(out), **made.manifest.to_dict(), "misfits": wrong}
+            output.say(json_text.dumps(facts))
         elif not quiet:
             output.say(summary(made, out, counted="; ".join(said)))
 

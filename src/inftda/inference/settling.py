@@ -63,11 +63,9 @@ def settled(
     there = offsets[parent] + left.areas[axis] - first[parent]
     of_parent = np.repeat(np.arange(len(keys)), sizes)
     column = np.arange(offsets[-1]) - offsets[of_parent]
-    value, expected = (
-        np.zeros(len(column), np.int64),
-        known.shares.within(level)[first[of_parent] + column],
-    )
+    value = np.zeros(len(column), np.int64)
     value[here], value[there] = numbers, left.value
+    expected = known.shares.within(level)[first[of_parent] + column]
     expected[here] = known.estimate
     # A child that was expected to be e times smaller takes a trip as reluctantly as one in a
     # release whose noisy count is a noise scale lower.

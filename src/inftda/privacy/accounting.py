@@ -254,9 +254,10 @@ def _laplace_losses(parts: Iterable[Noise]) -> list[tuple[float, Fraction]]:
     found = [(1.0, Fraction(0))]
     for part in parts:
         rate = 1 / part.law.scale
-        # To 4 units in the last place, made larger by 16.
-        more = (1 + 2.0**-49) / (1 + math.exp(-float(rate)))
-        less = (1 + 2.0**-49) * math.exp(-float(rate)) / (1 + math.exp(-float(rate)))
+        odds = math.exp(-float(rate))
+        # Rounding the rate moves the exponential by as many units; all else by fewer than 16.
+        slack = 1 + (16 + float(rate)) * 2.0**-52
+        more, less = slack / (1 + odds), slack * odds / (1 + odds)
         for _ in range(part.n_shifts):
             merged: dict[Fraction, float] = {}
             for weight, loss in found:

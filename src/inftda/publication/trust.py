@@ -125,13 +125,18 @@ def listed_note(totals: pa.Table) -> str:
     )
 
 
-def misfit_warnings(release: "Release") -> list[str]:
-    """Which sums of flows not to use, since they disagree with what was measured.
+def misfits(release: "Release") -> list[TableFit]:
+    """Tables whose published numbers disagree with what was measured.
 
     Totals of areas are not among them: what is shown of these follows the measurement.
     """
     shown = {table.depths for table, _ in planned_totals(release.tree, release.manifest.plan)}
-    wrong = [fit for fit in release.fits if not fit.is_right and fit.marginal.depths not in shown]
+    return [fit for fit in release.fits if not fit.is_right and fit.marginal.depths not in shown]
+
+
+def misfit_warnings(release: "Release") -> list[str]:
+    """Which sums of flows not to use, since they disagree with what was measured."""
+    wrong = misfits(release)
     published = {table.name for table in release.published_tables()}
     are_known = all(fit.name in published for fit in wrong)
     instead = f"take them from {MEASUREMENTS_FILE}" if are_known else "do not use them"

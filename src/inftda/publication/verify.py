@@ -199,7 +199,7 @@ def _check_fit(
     fits = table_fits(release.tree, measured, flows.areas, flows.flow)
     careful = misfit_warnings(replace(release, known_fits=fits))
     if not careful:
-        yield f"published sums agree with all {len(fits)} measured tables"
+        yield f"published numbers agree with all {len(fits)} measured tables"
     for words in careful:
         say(words)
 
