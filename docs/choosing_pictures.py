@@ -1,7 +1,7 @@
 # ruff: noqa: INP001 - a script of the documentation, not a package
-"""The pictures of "Choose the promise", from public tables.
+"""The pictures of "Choose the promise" and of the README, from public tables.
 
-    python docs/choosing_pictures.py DATA
+    PYTHONPATH=lab python docs/choosing_pictures.py DATA
 
 `DATA` holds one folder for each public table (`belgium_2011`, `paris_2014`,
 `nz_education_2018`), each with `flows.parquet` and `areas.csv`. Writes to `docs/img`.
@@ -17,13 +17,18 @@ import pyarrow as pa
 mpl.use("svg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 
+import inftda
 from inftda.disclosure.compare import compare
 from inftda.hierarchy import Hierarchy
 from inftda.previews.findings import Preview
 from inftda.previews.preview import preview
 from inftda.previews.stand_in import from_flows
 from inftda.tree import Tree
+from inftda_lab.baselines import MECHANISMS, Budget
+from inftda_lab.levels import Flows, levels_of, measure
+from inftda_lab.tables import Table, numbers_of, read_table
 
 HERE = Path(__file__).parent / "img"
 EPSILONS = (0.25, 0.5, 1, 2, 5)
@@ -32,6 +37,11 @@ TABLES = {
     "belgium_2011": "Belgium, commuting",
     "paris_2014": "Paris, commuting",
     "nz_education_2018": "New Zealand, education",
+}
+NAMES = {
+    "inftda": "inftda",
+    "stability-histogram": "Stability histogram",
+    "vanilla-gauss": "VanillaGauss",
 }
 METHODS = ("suppress:10", "round:5", "cell-key", "inftda")
 #: Levels of Belgium that are drawn, with their colours.
@@ -55,11 +65,12 @@ STYLE = {
 
 
 def main() -> None:
-    """Make both pictures."""
+    """Make all pictures."""
     data = Path(sys.argv[1])
     with mpl.rc_context(STYLE):
         draw_preview(data / "belgium_2011")
         draw_methods(data)
+        draw_zoom_in(data)
 
 
 def draw_preview(folder: Path) -> None:
@@ -121,6 +132,51 @@ def draw_methods(data: Path) -> None:
         panels[1, column].set_title("persons seen in two editions", fontsize=9)
     panels[0, 0].invert_yaxis()  # and all others with it
     _save(figure, "methods-compared.svg")
+
+
+def draw_zoom_in(data: Path, runs: int = 10) -> None:
+    """Largest error at each level of Belgium: ours, and two mechanisms without a tree."""
+    table = read_table(data / "belgium_2011")
+    levels = levels_of(table.areas)[1:]
+    true = [level.summed(Flows(table.origin, table.destination, table.count)) for level in levels]
+    figure, axes = plt.subplots(figsize=(11.2, 5.4), layout="constrained", dpi=100)
+    for number, (name, colour, mark) in enumerate(
+        (
+            ("inftda", "#0072B2", "o"),
+            ("stability-histogram", "#D55E00", "D"),
+            ("vanilla-gauss", "#CC79A7", "v"),
+        )
+    ):
+        release = _ours if name == "inftda" else MECHANISMS[name]
+        errors = []
+        for seed in range(1, runs + 1):
+            made = release(table, Budget(1.0, DELTA), seed)
+            found = [measure(t, lv.summed(made)) for lv, t in zip(levels, true, strict=True)]
+            errors.append([one["max_abs_error"] for one in found])
+        means = np.mean(errors, axis=0)
+        apart = [means - np.min(errors, axis=0), np.max(errors, axis=0) - means]
+        where = np.arange(len(levels)) + 0.08 * (number - 1)
+        axes.errorbar(
+            where, means, apart, fmt=f"{mark}-", color=colour, capsize=3, label=NAMES[name]
+        )
+    axes.set_yscale("log")
+    axes.set_ylabel("largest error of any flow (trips)")
+    axes.set_xticks(range(len(levels)), [level.name for level in levels], rotation=30, ha="right")
+    axes.set_xlabel("zoomed out  \N{LEFT RIGHT ARROW}  zoomed in (from > to)")
+    axes.grid(axis="y", color="#e5e7eb")
+    axes.legend(frameon=False)
+    figure.savefig(HERE / "zoom-in.png")
+
+
+def _ours(table: Table, budget: Budget, seed: int) -> Flows:
+    """A release as it is by default."""
+    made = inftda.release(
+        table.flows(), table.areas, epsilon=budget.epsilon, delta=budget.delta,
+        source=inftda.SeededSource(seed),
+    )  # fmt: skip
+    flows, codes = made.flows(), table.areas.codes(table.areas.depth)
+    ends = [numbers_of(flows[end], codes) for end in ("origin", "destination")]
+    return Flows(*ends, flows["flow"].to_numpy().astype(np.int64))
 
 
 def _coarse(areas: Hierarchy, flows: str, level: str) -> pa.Table:

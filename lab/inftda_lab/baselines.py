@@ -68,11 +68,11 @@ class Mechanism(Protocol):
 
 
 def inftda_release(table: Table, budget: Budget, seed: int) -> Flows:
-    """InfTDA as in the paper: without totals across the tree."""
+    """InfTDA as in the paper: an even split, Gaussian noise, no totals across the tree."""
     made = inftda.release(
         table.flows(),
         table.areas,
-        across=0,
+        method="paper",
         source=inftda.SeededSource(seed),
         **budget.rho_or_epsilon(is_top_down=True),
     )

@@ -36,6 +36,7 @@ from inftda.publication.manifest import (
     MAX_BYTES,
     AxisEntry,
     Manifest,
+    Noun,
     Software,
     Version,
     check_plain,
@@ -50,6 +51,7 @@ from inftda.publication.query import (
     asked_for,
     converted,
     converted_flows,
+    graded,
     sum_flows,
     with_intervals,
     with_names,
@@ -117,6 +119,7 @@ class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         model: parameters of the model.
         axes: the axes of the table.
         order: axis names in the order of refinement.
+        counts: what the numbers count, as the release says.
         total: sum of all estimates, which is that of the release.
         n_rows: number of rows.
         estimate_sha256: digest of the table; empty while it is in memory only.
@@ -132,6 +135,7 @@ class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     model: Model
     axes: tuple[AxisEntry, ...]
     order: tuple[str, ...]
+    counts: Noun
     total: int
     n_rows: int
     estimate_sha256: str = ""
@@ -185,6 +189,7 @@ class Estimate:
         level: Mapping[str, str] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
         intervals: bool = True,
+        at_least: str | None = None,
         names: bool = False,
         as_: FlowFormat = "arrow",
     ) -> Any:
@@ -205,11 +210,17 @@ class Estimate:
             for axis in self.tree.axes
             if shown[axis.name] in {"all", *axis.hierarchy.level_names}
         )
-        columns = VALUES if is_finest and intervals else (ESTIMATE,)
+        if at_least is not None and not is_finest:
+            raise ReleaseError(
+                "estimates have grades between finest areas only; leave out `at_least=`, or take "
+                "the flows of the release"
+            )
+        columns = VALUES if is_finest and (intervals or at_least) else (ESTIMATE,)
         found = sum_flows(self.table, self.tree, shown, filters, columns)
         if LOW in columns:
             low, high = (found.column(name).to_numpy() for name in (LOW, HIGH))
             found = with_intervals(found.drop_columns([LOW, HIGH]), (low, high), ESTIMATE)
+            found = graded(found, at_least)
         named = with_names(found, self.tree, shown) if names else found
         return converted_flows(named, as_, self.tree, shown)
 
@@ -269,7 +280,7 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
     opened = release if isinstance(release, Release) else open_release(release)
     if out is not None:
         check_folder(Path(out), force=force, check=_check_replaceable)
-    points = _points(opened.tree, centroids)
+    points = located(opened.tree, centroids)
     model, columns, fits = _fitted(opened, points, seed, threads)
     table = _table(opened.tree, columns)
     manifest = EstimateManifest(
@@ -278,6 +289,7 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         model=model,
         axes=opened.manifest.tree.axes,
         order=opened.manifest.tree.order,
+        counts=opened.manifest.counted.what,
         total=opened.total,
         n_rows=len(table),
     )
@@ -337,7 +349,7 @@ def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
     return replace(made, manifest=manifest, table=out / ESTIMATE_FILE)
 
 
-def _points(tree: Tree, centroids: Any) -> dict[str, NDArray[np.float64]]:
+def located(tree: Tree, centroids: Any = None) -> dict[str, NDArray[np.float64]]:
     """Unit vectors of the finest areas of both ends, by axis name; NaN where unknown."""
     known = Gazetteer.of((axis.hierarchy for axis in tree.axes), centroids=centroids)
     return {

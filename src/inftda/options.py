@@ -101,6 +101,14 @@ def pairs(given: Sequence[str]) -> dict[str, str]:
     return {name: values[0] for name, values in found.items()}
 
 
+def errors(given: Sequence[str]) -> dict[str, int]:
+    """From texts LEVEL=ERROR to whole numbers."""
+    try:
+        return {name: int(value) for name, value in pairs(given).items()}
+    except ValueError:
+        raise ValueError("must be LEVEL=ERROR, such as 'province > province=50'") from None
+
+
 def lists(given: Sequence[str]) -> dict[str, list[str]]:
     """From texts NAME=VALUE to all the values of each name."""
     found: dict[str, list[str]] = {}
@@ -201,7 +209,10 @@ Order = Annotated[
 Epsilon = Annotated[float | None, Option("Strength of the guarantee; goes with delta.")]
 Delta = Annotated[
     float | None,
-    Option("Probability that the guarantee does not hold; far below 1 / number of people."),
+    Option(
+        "Probability that the guarantee does not hold; far below 1 / number of people. 0 for pure "
+        "differential privacy."
+    ),
 ]
 Rho = Annotated[
     float | Fraction | None,
@@ -223,23 +234,33 @@ Rhos = Annotated[
 ]
 Accountant = Annotated[
     str,
-    Option("How the guarantee is computed.", metavar="auto|exact|zcdp", panel=PROMISE),
+    Option("How the guarantee is computed.", metavar="auto|exact|zcdp|pure", panel=PROMISE),
+]
+Method = Annotated[
+    str,
+    Option(
+        "Where noise goes: inftda splits the budget by logarithms, with 0.08 for totals; paper "
+        "splits it evenly, with Gaussian noise and no totals, as the published algorithm does.",
+        metavar="inftda|paper",
+        panel=PROMISE,
+    ),
 ]
 Split = Annotated[
     Any,
     Option(
-        "How the budget is split over the levels: evenly, every level R times the one above, or "
-        "by weights.",
-        metavar="uniform|geometric:R|W,W,...",
+        "How the budget is split over the levels: by the logarithm of their cells (with epsilon, "
+        "Laplace noise at the finest level where that is less), evenly, every level R times the "
+        "one above, or by weights. By default as the method says.",
+        metavar="log|uniform|geometric:R|W,W,...",
         parse=split_of,
         panel=PROMISE,
     ),
 ]
 Across = Annotated[
-    float | Fraction,
+    float | Fraction | None,
     Option(
         "Part of the budget for totals across the tree, so that the totals of all areas come out "
-        "right in both directions; 0 for the paper's algorithm.",
+        "right in both directions. By default as the method says.",
         metavar="PART",
         parse=exact,
         panel=PROMISE,
@@ -255,6 +276,10 @@ Centroids = Annotated[
         "release brings.",
         metavar="FILE",
     ),
+]
+AtLeast = Annotated[
+    str | None,
+    Option("Only numbers of this grade or better; adds intervals.", metavar="A|B|C|D"),
 ]
 Names = Annotated[Any, Option("Names of areas: columns level, code and name.", metavar="FILE")]
 KeepFormulas = Annotated[

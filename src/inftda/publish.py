@@ -32,6 +32,7 @@ from inftda.options import (
     Epsilon,
     Group,
     Levels,
+    Method,
     Notified,
     Option,
     Order,
@@ -40,7 +41,7 @@ from inftda.options import (
     Threads,
     documented,
 )
-from inftda.privacy.plan import DEFAULT_ACROSS, Account, Plan, make_plan
+from inftda.privacy.plan import Account, Plan, make_plan
 from inftda.privacy.unit import UNIT, Unit
 from inftda.publication import tables
 from inftda.publication.folder import axis_entries, check_release, write_public_files
@@ -107,12 +108,21 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     ] = None,
     columns: Annotated[Columns, Doc("What to read from the table."), Group(Columns)] = COLUMNS,
     unit: Annotated[Unit, Doc("Who is protected."), Group(Unit)] = UNIT,
+    counts: Annotated[
+        str | None,
+        Option(
+            "What the numbers count, in the plural, such as people, patients or jobs; by default "
+            "trips, or entries where there is no origin and destination.",
+            metavar="WORD",
+        ),
+    ] = None,
     axis: AxisFiles = None,
     levels: Levels = None,
     order: Order = None,
     rho: Rho = None,
-    split: Split = "uniform",
-    across: Across = DEFAULT_ACROSS,
+    method: Method = "inftda",
+    split: Split = None,
+    across: Across = None,
     accountant: Accountant = "auto",
     measurements: Annotated[
         Literal["all", "totals"],
@@ -182,6 +192,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     tree = columns.tree(areas, axis=axis, levels=levels, order=order)
     tree.check_numbers()
     columns.check(tree.axes, unit)
+    noun = Counting.noun(counts, tree)
     plan = make_plan(
         tree,
         unit,
@@ -189,6 +200,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         delta=delta,
         rho=rho,
         accountant=accountant,
+        method=method,
         split=split,
         across=across,
     )
@@ -216,7 +228,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
                 total=released.total,
                 n_flows=len(released.flow),
                 measurements=measurements if published else "none",
-                counted=Counting(columns.person is not None, columns.policy),
+                counted=Counting(columns.person is not None, columns.policy, noun),
                 seed=drawn.seed.hex(),
             )
             write_public_files(folder, tree, manifest)

@@ -14,6 +14,7 @@ from inftda.mechanism.intopt import Ints, intopt
 from inftda.mechanism.reference import algorithm_3, shares
 from inftda.noise.bits import Bits, SecureSource
 from inftda.noise.gaussian import DiscreteGaussian
+from inftda.noise.laplace import DiscreteLaplace
 from inftda.privacy.accounting import Share, delta_of, max_rho, noise_at
 
 if TYPE_CHECKING:
@@ -67,6 +68,9 @@ def self_check_samplers(*, source: RandomSource | None = None) -> list[Check]:
         sigma2 = Fraction(sigma) ** 2
         name = f"discrete Gaussian, sigma {sigma}"
         checks.append(check_gaussian(name, DiscreteGaussian(sigma2), sigma2, source=source))
+    for scale in ("0.5", "7", "3000"):
+        name = f"discrete Laplace, scale {scale}"
+        checks.append(check_laplace(name, DiscreteLaplace(scale), float(scale), source=source))
     undecided = DiscreteGaussian(400, word_bits=16)
     name = "discrete Gaussian, sigma 20, thousands of undecided words"
     return [*checks, check_gaussian(name, undecided, Fraction(400), source=source)]
@@ -78,9 +82,20 @@ def check_gaussian(
     """Compare draws of `sampler` with the discrete Gaussian of variance parameter `sigma2`."""
     reach = int(12 * float(sigma2) ** 0.5) + 12
     x = np.arange(-reach, reach + 1, dtype=np.float64)
-    weights = np.exp(-(x * x) / (2 * float(sigma2)))
-    draws = sampler.sample(N_DRAWS, source)
-    p = chi_square_p(draws, weights)
+    return _check_draws(name, sampler.sample(N_DRAWS, source), -(x * x) / (2 * float(sigma2)))
+
+
+def check_laplace(
+    name: str, sampler: Sampler, scale: float, *, source: RandomSource | None = None
+) -> Check:
+    """Compare draws of `sampler` with the discrete Laplace of a scale."""
+    reach = int(60 * scale) + 60
+    x = np.arange(-reach, reach + 1, dtype=np.float64)
+    return _check_draws(name, sampler.sample(N_DRAWS, source), -np.abs(x) / scale)
+
+
+def _check_draws(name: str, draws: NDArray[np.int64], log_weights: NDArray[np.float64]) -> Check:
+    p = chi_square_p(draws, np.exp(log_weights))
     return Check(name, p >= MIN_P, f"{draws.size:,} draws, p = {p:.3g}")
 
 
@@ -169,7 +184,7 @@ def _refuses_overflow() -> Check:
 
 def self_check_accounting() -> list[Check]:
     """Whether the accountants give known figures, and what plain arithmetic gives."""
-    return [*map(_known_scales, _KNOWN), _against_plain_sum()]
+    return [*map(_known_scales, _KNOWN), _against_plain_sum(), _against_two_losses()]
 
 
 def _known_scales(known: tuple[float, float, float]) -> Check:
@@ -195,3 +210,22 @@ def _against_plain_sum() -> Check:
     exact = delta_of("exact", epsilon=epsilon, noise=[(Fraction(2), 1, 1)])
     ok = plain <= exact <= plain * (1 + 1e-6)
     return Check("delta equals its definition", ok, f"{exact:.9g} and {plain:.9g}")
+
+
+def _against_two_losses() -> Check:
+    """One shift with Laplace noise of scale 2 beside one with Gaussian noise, term by term."""
+    epsilon = 0.75
+    bell = {x: math.exp(-(x**2) / 4) for x in range(-40, 41)}
+    tent = {x: math.exp(-abs(x) / 2) for x in range(-90, 91)}
+    whole = math.fsum(bell.values()) * math.fsum(tent.values())
+    plain = math.fsum(
+        max(0.0, p * q - math.exp(epsilon - ((x - 1) ** 2) / 4 - abs(y - 1) / 2)) / whole
+        for x, p in bell.items()
+        for y, q in tent.items()
+    )
+    noise = [(Fraction(2), 1, 1), (Fraction(4), 1, 1, "laplace")]
+    exact = delta_of("exact", epsilon=epsilon, noise=noise)
+    ok = plain <= exact <= plain * (1 + 1e-6)
+    return Check(
+        "delta with Laplace noise equals its definition", ok, f"{exact:.9g} and {plain:.9g}"
+    )

@@ -282,6 +282,11 @@ class TreeLevel(Marginal):
         """Largest number of nodes of this level under one node of the level above."""
         return 1 if self.refined is None else int(self.n_children.max())
 
+    @property
+    def mean_children(self) -> float:
+        """Nodes of this level under one node of the level above, on average."""
+        return 1.0 if self.refined is None else float(self.n_children.mean())
+
     @cached_property
     def is_trivial(self) -> bool:
         """Whether the step to this level splits no area: nothing to measure, nothing to pay."""

@@ -79,10 +79,13 @@ class Copies(_Box):
         ratio: how much more of the budget goes to a level that tells the tables apart than
             to one that exists because there are copies. A power of two.
         by_command: whether to use the command line.
+        by_logarithms: whether the budget is split as it is by default instead: with Laplace noise
+            at the finest level, if delta is small.
     """
 
     ratio: int = 16
     by_command: bool = False
+    by_logarithms: bool = False
 
     def draw(self, n: int, batch: int) -> Sample:
         """One release; copies with even numbers hold the left table."""
@@ -111,12 +114,14 @@ class Copies(_Box):
         return _sample(cells[::2], cells[1::2], release.manifest.plan)
 
     @property
-    def split(self) -> list[int]:
+    def split(self) -> list[int] | str:
         """Weights of root, copies, and all further levels.
 
         If the total is public, one person's trips stay in their copy and the level of copies
         tells nothing. If not, copies are to the audit what the root is to a release of one.
         """
+        if self.by_logarithms:
+            return "log"
         further = [self.ratio] * self.pair.n_splitting
         return [1, *further] if self.pair.unit.root_is_public else [1, self.ratio, *further]
 

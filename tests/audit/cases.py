@@ -28,6 +28,9 @@ from inftda.reading import Columns
 ONE: Final = {"epsilon": 1.0, "delta": 0.1}
 SEVERAL: Final = {"epsilon": 2.0, "delta": 0.1}
 SMALL: Final = {"epsilon": 0.3, "delta": 0.1}
+#: Small enough a delta that the finest level has Laplace noise; and none.
+LAPLACE: Final = {"epsilon": 3.0, "delta": 1e-3}
+PURE: Final = {"epsilon": 1.0, "delta": 0}
 #: Cheap to plan and a small claim: for boxes that make one release at a time.
 WEAK: Final = {"rho": Fraction(1, 100), "delta": 0.01, "accountant": "zcdp"}
 #: Each row is a trip of somebody.
@@ -117,6 +120,14 @@ PLANTED: Final = (
     Planted(
         "no noise in empty cells", faults.empty_cells_without_noise,
         _copies("moved to an empty cell"),
+    ),
+    Planted(
+        "Laplace leaves charged too little", faults.laplace_charged_too_little,
+        _copies("one trip added", LAPLACE, by_logarithms=True),
+    ),
+    Planted(
+        "delta 0 with a third of the noise", partial(faults.noise_scale, Fraction(1, 3)),
+        _copies("one trip added", PURE, by_logarithms=True),
     ),
     Planted(
         "hierarchy derived from the trips", faults.nothing,

@@ -261,3 +261,13 @@ def measurements_of_true_cells():
 def measurements_drawn_twice():
     """What is published as measured was drawn once more, with fresh noise."""
     return _published(lambda _, divide, asked: divide(*asked[:3], _other(asked[3]), *asked[4:]))
+
+
+def laplace_charged_too_little():
+    """Laplace noise is drawn at a quarter of its scale."""
+    right = DiscreteLaplace.__init__
+
+    def wrong(self, scale, **options):
+        right(self, Fraction(scale) / 4, **options)
+
+    return patch.object(DiscreteLaplace, "__init__", wrong)

@@ -10,7 +10,7 @@ import pytest
 
 import inftda
 from audit.boxes import Calls, Copies, Runs, seeded
-from audit.cases import ONE, PEOPLE, WEAK, Claim, all_claims
+from audit.cases import LAPLACE, ONE, PEOPLE, PURE, WEAK, Claim, all_claims
 from audit.evidence import audit
 from audit.independence import LARGEST, in_tree_order, likeness
 from audit.pairs import FAR_TOO_MANY_TRIPS, FLAT, PAIRS
@@ -71,6 +71,16 @@ def test_releases_made_one_by_one_keep_their_claim(name):
 def test_releases_with_all_their_measurements_keep_their_claim(name, across):
     budget = ONE | {"across": across}
     check(audit(Runs(PAIRS[name], budget, is_kept=True), 500))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("budget", [LAPLACE, PURE], ids=["Laplace leaves", "delta 0"])
+@pytest.mark.parametrize(
+    "name",
+    ["both ends moved", "moved to an empty cell", "one trip added", "piled on one pair, replaced"],
+)
+def test_releases_with_laplace_noise_keep_their_claim(name, budget):
+    check(audit(Copies(PAIRS[name], budget, by_logarithms=True), N))
 
 
 def test_copies_in_one_release_are_independent_of_one_another():

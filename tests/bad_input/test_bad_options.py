@@ -11,7 +11,7 @@ BUDGET = ("--epsilon", "1", "--delta", "1e-8")
         (("--epsilon", "nan", "--delta", "1e-8"), "finite number"),
         (("--epsilon", "1e9", "--delta", "1e-8"), "promises nothing"),
         (("--epsilon", "one", "--delta", "1e-8"), "'--epsilon'"),
-        (("--epsilon", "1", "--delta", "1e-400"), "at least 1e-100"),
+        (("--epsilon", "1", "--delta", "1e-101"), "at least 1e-100"),
         (("--epsilon", "1"), "delta = None"),
         ((), "either epsilon and delta, or rho"),
         ((*BUDGET, "--rho", "1"), "not all"),

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -48,9 +49,24 @@ def test_without_totals_across_those_not_to_use_are_named(done):
         assert "do not use totals of origin (municipality)" in done(f"{line} --across 0")
 
 
-def test_levels_that_are_mostly_noise_are_named(done):
+def test_every_place_says_the_same_of_a_level_that_is_mostly_noise(done, typed):
     line = "release FLOWS --areas AREAS --epsilon 0.3 --delta 1e-8 --not-private-seed 1 --out out"
-    assert "do not use the level municipality > municipality" in done(line)
+    said = done(line)
+    (words,) = re.findall(r"Use: +municipality > municipality: (.*)", said)
+    assert words.endswith("; smaller ones are mostly noise")
+    opened = inftda.open_release("out")
+    assert words == opened.uses[-1].describe()
+    assert words in repr(opened)
+    assert words in opened._repr_html_()
+    assert words in typed("query out").err
+    assert words in json.loads(done(f"{line} --force --json"))["uses"][-1]["words"]
+    done("export out --to csv --out exported")
+    exported = json.loads(Path("exported/datapackage.json").read_text())["resources"]
+    assert words in [one.get("use") for one in exported]
+    done("report out --out page.html --runs 1 --quiet")
+    assert f"At the finest level {words}." in Path("page.html").read_text().replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
 
 
 @pytest.mark.slow

@@ -65,15 +65,37 @@ def test_everybody_is_told_what_was_counted(choice, release, done, typed, tmp_pa
     done("report out --out page.html --runs 1 --quiet")
     page = unescape((tmp_path / "page.html").read_text())
     check(page, words)
-    assert ("Against what was counted" in page) == bool(words)
+    assert ("What was counted:" in page) == bool(words)
 
 
 def test_the_manifest_states_it_and_a_truth_is_counted_alike(release, done):
     release("--person who --trips 2 --unplaceable drop")
     stated = json.loads(Path("out/manifest.json").read_text())["counted"]
-    assert stated == {"bounded": True, "unplaceable": "drop"}
+    assert stated == {"bounded": True, "unplaceable": "drop", "what": "trips"}
     release("--unplaceable drop")
     assert DROPPED in done("evaluate out --truth trips.csv --out measures")
+
+
+def test_what_is_counted_is_named_wherever_numbers_are_said(done, typed):
+    said = done("release FLOWS --areas AREAS --epsilon 1 --delta 1e-8 --counts jobs --out out")
+    assert "5,000 jobs in all" in said
+    assert "a person with exactly 1 entry may be replaced" in said
+    opened = open_release("out")
+    assert opened.manifest.counted.what == "jobs"
+    assert "5,000 jobs in all" in repr(opened)
+    assert "% of all jobs" in opened.uses[-1].describe()
+    assert "numbers count jobs" in typed("query out").err
+    assert "5,000 jobs" in done("estimate out --out estimated")
+    for source in ("out", "estimated"):
+        done(f"export {source} --to csv --out {source}-csv")
+        package = Path(f"{source}-csv/datapackage.json").read_text()
+        assert '"unit": "jobs"' in package
+        assert "trips" not in package
+
+
+def test_what_is_counted_must_be_a_word_or_two(typed):
+    line = "release FLOWS --areas AREAS --epsilon 1 --delta 1e-8 --out out --counts"
+    assert "must be a word or two" in typed(line, "<b>").err
 
 
 def test_one_axis_may_have_rows_without_a_place(done, tmp_path):
@@ -96,9 +118,11 @@ def test_exactly_as_many_trips_as_everybody_has_leave_nothing_out():
 
 
 @pytest.mark.parametrize(("trips", "said"), [(3, "3 entries of"), (1, "1 entry of")])
-def test_a_table_that_is_no_table_of_trips_is_called_by_its_name(trips, said):
+def test_what_is_no_table_of_trips_has_entries(trips, said):
     tree = build_tree(axis={"disease": {"name": ["flu", "gout"]}})
-    assert said in Counting(bounded=True).words(Unit("add-remove", trips), tree)[0]
+    for what in (Counting.noun(None, tree), "patients"):
+        counted = Counting(bounded=True, what=what)
+        assert said in counted.words(Unit("add-remove", trips), tree)[0]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +144,7 @@ def careful(text):
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "word"),
-    [(21, 1e-6, "epsilon above 20"), (20, 1e-6, None), (1, 1e-3, "1 / people"), (1, 1e-6, None)],
+    [(25, 1e-6, "the promise is weak"), (10, 1e-6, None), (1, 1e-3, "1 / people"), (1, 1e-6, None)],
 )
 def test_a_budget_that_promises_little_is_pointed_out(release, done, epsilon, delta, word):
     said = careful(release(epsilon=epsilon, delta=delta))
@@ -132,8 +156,8 @@ def test_a_budget_that_promises_little_is_pointed_out(release, done, epsilon, de
         assert careful(done(line)) == said
 
 
-@pytest.mark.parametrize(("rho", "n"), [(7, 1), (4, 0)])
-def test_a_rho_is_judged_by_the_epsilon_it_comes_to(done, tmp_path, rho, n):
+@pytest.mark.parametrize(("rho", "n"), [(7, 1), (2, 0)])
+def test_a_rho_is_judged_by_the_attacker_it_allows(done, tmp_path, rho, n):
     (tmp_path / "areas.csv").write_text(AREAS)
     assert len(careful(done(f"plan --areas areas.csv --rho {rho}"))) == n
 
@@ -146,3 +170,19 @@ def test_an_empty_release_is_pointed_out(release, done):
             break
     for shown in (said, done("verify out")):
         assert any("empty" in words for words in careful(shown))
+
+
+@pytest.mark.parametrize("options", ["", "--json", "--quiet"])
+def test_a_hint_at_totals_is_for_the_screen_and_in_no_file(typed, tmp_path, options):
+    (tmp_path / "areas.csv").write_text(AREAS)
+    rows = [f"{a},{b},{90 + a}" for a in range(1, 5) for b in range(1, 5)]
+    rows += [f"{a},Total,{4 * (90 + a)}" for a in range(1, 5)]
+    (tmp_path / "flows.csv").write_text("\n".join(["origin,destination,count", *rows]))
+    said = typed(
+        "release flows.csv --areas areas.csv --epsilon 5 --delta 1e-6 --unplaceable outside"
+        f" --out out {options}"
+    )
+    assert said.code == 0
+    assert said.err.count("look like totals") == (options != "--quiet")
+    assert "look like" not in said.out
+    assert not any(b"look like" in path.read_bytes() for path in (tmp_path / "out").iterdir())

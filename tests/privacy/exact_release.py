@@ -27,6 +27,18 @@ Table = tuple[int, ...]
 Law = dict[Table, float]
 
 
+@dataclass(frozen=True)
+class Laplace:
+    """A discrete Laplace in place of a discrete Gaussian."""
+
+    scale: Fraction
+
+
+def width(noise: Fraction | Laplace | None) -> float:
+    """What `TAIL` is a multiple of: beyond it a Laplace has less than exp(-72) as well."""
+    return 6 * float(noise.scale) if isinstance(noise, Laplace) else math.sqrt(noise or 0)
+
+
 def leaves(node: Node) -> list[int]:
     """Numbers of the leaves below a node, in order."""
     return [node] if isinstance(node, int) else [leaf for part in node for leaf in leaves(part)]
@@ -38,7 +50,7 @@ class ExactRelease:
 
     Attributes:
         root: the tree, leaves numbered in order; all leaves equally deep.
-        sigma2: variance of the noise of each level, coarse to fine.
+        sigma2: variance of the noise of each level, coarse to fine, or its Laplace scale.
         root_sigma2: of the total; None where it is public.
         most: largest total of a table.
         shift: how much further than the tail to go, so that Rényi divergences of high order,
@@ -47,9 +59,9 @@ class ExactRelease:
     """
 
     root: Node
-    sigma2: tuple[Fraction, ...]
+    sigma2: tuple[Fraction | Laplace, ...]
     most: int
-    root_sigma2: Fraction | None = None
+    root_sigma2: Fraction | Laplace | None = None
     shift: int = 0
     is_descending: bool = False
     _divisions: dict[Any, NDArray[np.float64]] = field(
@@ -73,8 +85,7 @@ class ExactRelease:
     @cached_property
     def reach(self) -> int:
         """How far noise goes."""
-        largest = max(*self.sigma2, self.root_sigma2 or Fraction(0), Fraction(0))
-        return math.ceil(TAIL * math.sqrt(largest)) + self.shift
+        return math.ceil(TAIL * max(map(width, (*self.sigma2, self.root_sigma2)))) + self.shift
 
     def _below(self, node: Node, released: int, depth: int, table: Table) -> Law:
         """Law of the leaves below a node whose released count is given."""
@@ -116,7 +127,13 @@ class ExactRelease:
 
 
 def of_many(
-    true: Table, released: int, sigma2: Fraction, *, low: int, high: int, is_descending: bool
+    true: Table,
+    released: int,
+    sigma2: Fraction | Laplace,
+    *,
+    low: int,
+    high: int,
+    is_descending: bool,
 ) -> NDArray[np.float64]:
     """Law of the division of a node: all vectors of a box, all orders of equal elements."""
     noise = gaussian(sigma2, high)
@@ -130,7 +147,13 @@ def of_many(
 
 
 def of_two(
-    true: Table, released: int, sigma2: Fraction, *, low: int, high: int, is_descending: bool
+    true: Table,
+    released: int,
+    sigma2: Fraction | Laplace,
+    *,
+    low: int,
+    high: int,
+    is_descending: bool,
 ) -> NDArray[np.float64]:
     """The same for two parts, where IntOpt looks at their difference only."""
     noise = gaussian(sigma2, high - low)
@@ -149,9 +172,9 @@ def of_two(
 
 @dataclass(frozen=True)
 class Noise:
-    """Probabilities of the discrete Gaussian at -reach..reach, the rest being negligible."""
+    """Probabilities of noise at -reach..reach, the rest being negligible."""
 
-    sigma2: Fraction
+    sigma2: Fraction | Laplace
     reach: int
     p: NDArray[np.float64]
 
@@ -167,11 +190,14 @@ class Noise:
 
 
 @cache
-def gaussian(sigma2: Fraction, reach: int) -> Noise:
-    """The discrete Gaussian."""
-    reach = max(2 * reach, math.ceil(2 * TAIL * math.sqrt(sigma2)))
+def gaussian(sigma2: Fraction | Laplace, reach: int) -> Noise:
+    """The discrete Gaussian, or Laplace."""
+    reach = max(2 * reach, math.ceil(2 * TAIL * width(sigma2)))
     x = np.arange(-reach, reach + 1, dtype=np.float64)
-    weights = np.exp(-(x**2) / (2 * float(sigma2)))
+    if isinstance(sigma2, Laplace):
+        weights = np.exp(-np.abs(x) / float(sigma2.scale))
+    else:
+        weights = np.exp(-(x**2) / (2 * float(sigma2)))
     return Noise(sigma2, reach, weights / weights.sum())
 
 

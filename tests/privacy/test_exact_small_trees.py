@@ -10,11 +10,13 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 from exact_release import (
     ExactRelease,
+    Laplace,
     aligned,
     compositions,
     contributions,
@@ -33,6 +35,8 @@ from inftda.mechanism.intopt import words_of
 from inftda.mechanism.step import Nodes
 from inftda.mechanism.topdown import divide_all, step_to
 from inftda.noise.bits import Secret, SeededSource, draw_seed
+from inftda.privacy import accounting
+from inftda.privacy.accounting import privacy_curve
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.threads import Crew
@@ -111,11 +115,14 @@ def neighbours(unit, n_leaves, others):
 
 
 def exact_release(shape, plan, pairs, **changes):
+    def noise(level):
+        return Laplace(level.noise.scale) if level.noise.is_laplace else level.sigma2
+
     below = [level for level in plan.levels if level.index]
-    root = next((level.sigma2 for level in plan.levels if not level.index), None)
+    root = next((noise(level) for level in plan.levels if not level.index), None)
     return ExactRelease(
         shape.nested,
-        tuple(level.sigma2 for level in below),
+        tuple(map(noise, below)),
         max(sum(table) for pair in pairs for table in pair),
         root_sigma2=root,
         shift=math.ceil(max(ORDERS)) * plan.unit.trips,
@@ -173,6 +180,96 @@ def test_in_whichever_order_elements_give_way_the_promise_is_kept():
     delta, cost = worst(exact_release(shape, plan, pairs, is_descending=True), pairs, EPSILON)
     assert delta <= DELTA
     assert max(cost.values()) <= float(plan.rho) * (1 + ROUNDING)
+
+
+# Laplace noise at the finest level, and everywhere
+
+
+#: Where much is clipped at 0: the others take long.
+CLIPPED = [case for case in CASES if case.values[2] == FEW]
+
+
+def with_laplace_leaves(plan, scale):
+    """A plan whose finest level has Laplace noise, and the delta that it is charged."""
+    leaf = replace(plan.levels[-1], sigma2=Fraction(scale) ** 2, family="laplace")
+    plan = replace(plan, levels=(*plan.levels[:-1], leaf))
+    return plan, privacy_curve("auto", plan.measured)(EPSILON)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "unit", "others"), CLIPPED)
+def test_laplace_leaves_give_away_no_more_than_they_are_charged(name, unit, others):
+    shape, scale = SHAPES[name], Fraction(2 * unit.trips, 3)
+    plan, charged = with_laplace_leaves(make_plan(shape.tree, unit, rho=1), scale)
+    pairs = neighbours(unit, shape.n_leaves, others)
+    delta, cost = worst(exact_release(shape, plan, pairs), pairs, EPSILON)
+    assert delta <= charged * (1 + ROUNDING)
+    assert max(cost.values()) <= float(plan.rho) * (1 + ROUNDING)
+
+
+def delta_of_all_noise(plan):
+    """Delta of noisy counts as they are, where every level changes as much as it can."""
+    loss, chance = np.zeros(1), np.ones(1)
+    for level in plan.levels:
+        noise = gaussian(Laplace(level.noise.scale) if level.noise.is_laplace else level.sigma2, 0)
+        trips = plan.unit.trips
+        more = np.log(noise.p[trips:] / noise.p[:-trips])
+        for _ in range(plan.unit.sides(level.index)):
+            loss, place = np.unique(np.round(np.add.outer(loss, more), 9), return_inverse=True)
+            weights = np.outer(chance, noise.p[trips:]).ravel()
+            chance = np.bincount(place.ravel(), weights)
+    gained = loss > EPSILON
+    return float((chance[gained] * -np.expm1(EPSILON - loss[gained])).sum())
+
+
+def test_one_trip_gives_away_all_that_laplace_leaves_are_charged():
+    plan, charged = with_laplace_leaves(make_plan(SHAPES["two by two"].tree, Unit(), rho=1), "2/3")
+    assert delta_of_all_noise(plan) == pytest.approx(charged, rel=1e-6)
+
+
+#: What could be wrong about losses of Laplace noise: all of it would be charged too little.
+FAULTS = {
+    "a wrong sign": (Unit(), lambda losses, parts: [(p, -loss) for p, loss in losses(parts)]),
+    "one side forgotten": (
+        Unit(),
+        lambda losses, parts: losses([part._replace(sides=1) for part in parts]),
+    ),
+    "the scale of another unit": (
+        Unit(trips=2),
+        lambda losses, parts: losses([part._replace(trips=1) for part in parts]),
+    ),
+    "a leaf drawn with less noise": (
+        Unit(),
+        lambda losses, parts: losses([part._replace(sigma2=4 * part.sigma2) for part in parts]),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_charged_too_little_for_laplace_leaves_is_seen(fault, monkeypatch):
+    unit, wrong = FAULTS[fault]
+    tree, scale = SHAPES["two by two"].tree, Fraction(2 * unit.trips, 3)
+    plan, charged = with_laplace_leaves(make_plan(tree, unit, rho="1/4"), scale)
+    assert delta_of_all_noise(plan) <= charged
+    monkeypatch.setattr(accounting, "_laplace_losses", partial(wrong, accounting._laplace_losses))
+    assert delta_of_all_noise(plan) > 1.05 * with_laplace_leaves(plan, scale)[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "unit", "others"), [*CLIPPED, ("two leaves", Unit(), MANY)])
+def test_with_delta_0_nothing_is_ever_much_more_likely(name, unit, others):
+    shape = SHAPES[name]
+    plan = make_plan(shape.tree, unit, epsilon=EPSILON, delta=0)
+    pairs = neighbours(unit, shape.n_leaves, others)
+    laws = laws_of(exact_release(shape, plan, pairs), pairs)
+    ratio = max(
+        float(np.max(laws[left][seen] / laws[right][seen]))
+        for left, right in pairs
+        if (seen := laws[right] > 1e-25).any()
+    )
+    assert 1 < math.log(ratio) <= EPSILON + 1e-9
+    if others == MANY:  # nothing is clipped, so little is given away in vain
+        assert math.log(ratio) > 0.95 * EPSILON
 
 
 # Nothing is charged in vain, and the checks above can fail

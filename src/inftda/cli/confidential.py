@@ -124,15 +124,25 @@ def _intervals(comparison: Comparison) -> list[str]:
 
 
 def _methods_text(compared: MethodComparison) -> str:
-    """Accuracy and disclosure of every method, side by side."""
-    head = ("method", "common part*", "max error", "false", "lost", "exact cells", "persons seen")
+    """Accuracy at every level, then disclosure, of every method."""
+    labels = [one.label for one in compared.results]
+    levels = [
+        (name, *(f"{part:.4f}" for part in parts))
+        for name, parts in compared.by_level("common_part")
+    ]
+    totals = [
+        (name, *(f"{error:,.1f}" for error in errors)) for name, errors in compared.by_total()
+    ]
+    tables = output.aligned(("trips in the right place*", *labels), levels)
+    if totals:
+        tables += ["", *output.aligned(("mean error of totals of", *labels), totals)]
+    head = ("at the finest level", "max error", "false", "lost", "exact cells", "persons seen")
     rows = []
     for one in compared.results:
         finest, found = one.levels[-1], one.attack
         rows.append(
             (
                 one.label,
-                f"{finest.common_part:.4f}",
                 f"{finest.max_abs_error:,}",
                 f"{finest.false_discovery_rate:.1%}",
                 f"{finest.false_negative_rate:.1%}",
@@ -140,11 +150,13 @@ def _methods_text(compared: MethodComparison) -> str:
                 "-" if found is None else f"{found.n_reidentified:,}",
             )
         )
-    said = [f"{one.label}: {one.finding}." for one in compared.results]
+    tables += ["", *output.aligned(head, rows)]
+    said = [f"{one.label}: {one.words}." for one in compared.results]
+    seen = [f"{one.label}: {one.finding}." for one in compared.results if one.attack is not None]
     notes = [
-        "* of the trips, at the finest level; hidden cells counted as 0",
+        "* part of the trips, hidden cells counted as 0",
         "A person is taken to have one trip.",
         DISCLOSE,
     ]
-    table = output.aligned(head, rows)
-    return "\n".join([NOTICE, "", *table, "", summary_sentence(compared), "", *said, "", *notes])
+    summary = [summary_sentence(compared), ""] if summary_sentence(compared) else []
+    return "\n".join([NOTICE, "", *tables, "", *summary, *said, "", *seen, "", *notes])

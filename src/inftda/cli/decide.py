@@ -18,19 +18,12 @@ from inftda.evaluation.evaluate import NOTICE
 from inftda.evaluation.outlook import Outlook, held
 from inftda.files import check_file, whole_file
 from inftda.hierarchy import Hierarchy
-from inftda.noise.quantiles import half_width
 from inftda.options import Delta, Epsilon, Group, Levels, Option, Rho, whole_numbers
 from inftda.previews import preview as previews
 from inftda.previews.findings import WHAT_IS_USABLE, Preview, SettingPreview
 from inftda.privacy.plan import Plan
 from inftda.privacy.unit import UNIT, Unit
-from inftda.publication.trust import (
-    DO_NOT_USE,
-    describe_cross_totals,
-    is_drowned,
-    planned_totals,
-    warnings,
-)
+from inftda.publication.trust import describe_cross_totals, planned_totals
 from inftda.tree import Tree
 
 #: What areas are tried with if nothing is said.
@@ -56,11 +49,20 @@ def plan(call: Call, *, json: Json = False) -> None:
 def _show_plan(made: Outlook, *, json: bool = False) -> None:
     tree, planned, errors = made.tree, made.plan, made.errors
     if json:
-        output.say(json_text.dumps(_as_object(tree, planned, errors)))
+        facts = {
+            "risk": made.risk.to_dict(),
+            "wanted": made.wanted(),
+            "warnings": made.warnings(),
+        }
+        output.say(json_text.dumps(_as_object(tree, planned, errors) | facts))
         return
     output.say(f"Protected:  {planned.unit.describe()}")
     output.say(f"Guarantee:  {planned.describe()}")
-    for words in warnings(planned):
+    output.say(f"Noise:      {planned.describe_noise()}")
+    output.say(f"Risk:       {made.risk.describe()}")
+    for words in made.wanted():
+        output.say(f"Wanted:     {words}")
+    for words in made.warnings():
         output.say(f"Careful:    {words}")
     output.say()
     head = ("level", "possible cells", "sigma", "max error", "")
@@ -88,7 +90,7 @@ def _as_object(shape: Tree, plan: Plan, errors: Mapping[int, int]) -> dict[str, 
 
 def _half_widths(shape: Tree, plan: Plan) -> dict[tuple[int, ...], int]:
     """How far measured totals are off at most, with 95 % probability."""
-    return {table.depths: half_width(sigma) for table, sigma in planned_totals(shape, plan)}
+    return {table.depths: noise.half_width() for table, noise in planned_totals(shape, plan)}
 
 
 def _across(shape: Tree, plan: Plan) -> str:
@@ -129,8 +131,6 @@ def _rows(
 
 def _lost_in_noise(total: int, cells: int, sigma: float) -> str:
     """What the mean flow of a level tells of it."""
-    if is_drowned(total, cells, sigma):
-        return DO_NOT_USE
     mean = total / cells
     return "" if mean >= sigma else f"noise exceeds the mean flow of {mean:.3g}"
 
@@ -194,6 +194,7 @@ def _setting(one: SettingPreview, tolerance: float) -> list[str]:
     return [
         f"Setting:    {one.setting.describe()}",
         f"Guarantee:  {one.promise}",
+        f"Risk:       {one.risk.describe()}",
         f"In words:   {one.verdict(tolerance)}",
         "",
         *output.aligned(head, rows),

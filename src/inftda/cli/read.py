@@ -13,11 +13,13 @@ from inftda.errors import InftdaError
 from inftda.files import check_file, whole_file
 from inftda.options import KeepFormulas, Option, Released
 from inftda.publication import verify as checks
-from inftda.publication.query import LISTED
+from inftda.publication.manifest import TRIPS
+from inftda.publication.query import FLOW, LISTED
 from inftda.publication.release import Release, open_release
 from inftda.publication.signature import make_keys
 from inftda.publication.trust import counting_note, listed_note, warnings
 from inftda.tables import disarmed_table
+from inftda.tree import DESTINATION, ORIGIN
 
 _FORMATS = ("table", "csv", "json", "parquet")
 
@@ -63,12 +65,35 @@ def query(  # noqa: PLR0913 - where the answer goes
         output.give(output.as_json(flows.to_pylist()) + "\n", out)
     else:
         output.give(output.as_text(flows), out)
-    notes = [counting_note(found)]
+    for words in filter(None, _notes(call, found, flows)):
+        output.say(f"Note:       {words}", err=True)
+
+
+def _notes(call: Call, release: Release, flows: Any) -> list[str]:
+    """What readers of an answer must know; some may be empty."""
+    notes = [counting_note(release)]
+    if (what := release.manifest.counted.what) != TRIPS:
+        notes.append(f"numbers count {what}")
+    if FLOW in flows.column_names and (use := release.use_at(_depths(release, call))):
+        notes.append("" if use.is_all else use.describe())
     if LISTED in flows.column_names:
         call.given["intervals"] = True
-        notes.append(listed_note(call(found)))
-    for words in filter(None, notes):
-        output.say(f"Note:       {words}", err=True)
+        notes.append(listed_note(call(release)))
+    return notes
+
+
+def _depths(release: Release, call: Call) -> list[int]:
+    """The level of each axis that was asked for."""
+    ends = {
+        ORIGIN: call.given.get("origin_level"),
+        DESTINATION: call.given.get("destination_level"),
+    }
+    named = {name: level for name, level in ends.items() if level is not None}
+    named |= call.given.get("level", {})
+    return [
+        axis.hierarchy.level_of(named.get(axis.name, axis.hierarchy.level_names[-1]))
+        for axis in release.tree.axes
+    ]
 
 
 def _as_csv(flows: Any) -> str:

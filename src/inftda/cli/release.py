@@ -30,7 +30,7 @@ from inftda.publication.trust import (
     describe_cross_totals,
     misfit_warnings,
     misfits,
-    noise_warnings,
+    use_notes,
     warnings,
 )
 from inftda.screen import Meter
@@ -49,12 +49,18 @@ def release(call: Call, *, quiet: Quiet = False, json: Json = False) -> None:
     out, said = Path(call.given["out"]), list[str]()
     with _telling_what_is_published(out):
         made = call.with_progress("draws", shown=not (quiet or json), on_message=said.append)
+        # What a row was taken for, and what looks like a slip.
+        counted, *slips = said or [""]
+        if not quiet:
+            for words in slips:
+                output.say(f"Careful:    {words}", err=True)
         if json:
             wrong = fit_table(misfits(made)).to_pylist()
-            facts = {"out": str(out), **made.manifest.to_dict(), "misfits": wrong}
+            uses = [use.to_dict() for use in made.uses]
+            facts = {"out": str(out), **made.manifest.to_dict(), "uses": uses, "misfits": wrong}
             output.say(json_text.dumps(facts))
         elif not quiet:
-            output.say(summary(made, out, counted="; ".join(said)))
+            output.say(summary(made, out, counted=counted))
 
 
 @command()
@@ -167,16 +173,14 @@ def summary(release: Release, out: Path, *, counted: str = "") -> str:
         # Both ends are often the same areas, which are then named once.
         areas = " and ".join(dict.fromkeys(finest))
         what = f"{'flow' if n_flows == 1 else 'flows'} between {areas} areas"
-        total = f"{release.total:,} {'trip' if release.total == 1 else 'trips'} in all"
     else:
         what = f"{'cell' if n_flows == 1 else 'cells'} of {TIMES.join(finest)}"
-        total = f"{release.total:,} in all"
     lines = [
-        f"Released:   {n_flows:,} {what}, {total}",
+        f"Released:   {n_flows:,} {what}, {release.total:,} {release.manifest.counted.what} in all",
         *([f"Counted:    {counted}"] if counted else []),
         *([f"Note:       {words}"] if (words := counting_note(release)) else []),
         *_promise(release),
-        *(f"Careful:    {words}" for words in noise_warnings(release)),
+        *(f"Use:        {words}" for words in use_notes(release)),
         *(f"Careful:    {words}" for words in misfit_warnings(release)),
         f"Files:      {out}",
         f"Next:       inftda verify {shlex.quote(str(out))}",
@@ -188,7 +192,11 @@ def _promise(release: Release) -> list[str]:
     if not release.manifest.private:
         return [f"{NOT_PRIVATE_LINE}."]
     plan = release.manifest.plan
-    lines = [f"Protected:  {plan.unit.describe()}", f"Guarantee:  {plan.describe()}"]
+    lines = [
+        f"Protected:  {release.manifest.protected}",
+        f"Guarantee:  {plan.describe()}",
+        f"Noise:      {plan.describe_noise()}",
+    ]
     if across := describe_cross_totals(release.tree, plan):
         lines.append(f"Across:     {across}")
     careful = warnings(plan, total=release.total)

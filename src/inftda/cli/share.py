@@ -32,7 +32,9 @@ def estimate(call: Call, *, quiet: Quiet = False) -> None:
     manifest = made.manifest
     distances = "areas, same area, distance" if manifest.model.locations else "areas, same area"
     output.say(f"Estimate:   {call.given['out']}")
-    output.say(f"Flows:      {manifest.n_rows:,} of at least 1, {manifest.total:,} trips")
+    output.say(
+        f"Flows:      {manifest.n_rows:,} of at least 1, {manifest.total:,} {manifest.counts}"
+    )
     output.say(f"Model:      shares by {distances}; {len(manifest.model.levels)} levels")
     output.say("Use it for: patterns and sums of flows. It is model-based: not guaranteed, and")
     output.say("            not a list of existing flows; the guaranteed table, with intervals")

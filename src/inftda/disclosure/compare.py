@@ -6,7 +6,7 @@ method or an epsilon by it uses the truth to choose, which has to be disclosed.
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -16,11 +16,13 @@ import pyarrow as pa
 from inftda.disclosure.attack import Attack, attack
 from inftda.disclosure.methods import (
     KINDS,
+    OFFICES,
     Method,
     ProtectedTables,
     check_size,
 )
 from inftda.errors import InftdaError
+from inftda.estimates import located
 from inftda.evaluation.evaluate import NOTICE, check_outside, table_of, write_confidential
 from inftda.evaluation.measures import (
     LevelMeasures,
@@ -33,8 +35,11 @@ from inftda.evaluation.measures import (
     measure_totals,
     totals_across,
 )
-from inftda.evaluation.typical import Simulation
 from inftda.files import check_file
+from inftda.inference.measured import Measurements, NoisyTable
+from inftda.inference.model import Fit
+from inftda.mechanism.step import Noisy
+from inftda.mechanism.topdown import release_counts
 from inftda.noise.bits import RandomSource, SecureSource
 from inftda.options import (
     Accountant,
@@ -54,18 +59,20 @@ from inftda.options import (
     names,
     numbers,
 )
+from inftda.options import Method as PlanMethod
 from inftda.pages.html import percent, render, write_page
-from inftda.privacy.plan import DEFAULT_ACROSS, make_plan
+from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import UNIT, Unit
+from inftda.publication.measurements import PlannedTable, join_parts, planned_measurements
+from inftda.publication.totals import totals_by_level
 from inftda.reading import Columns, read_leaves, table_from
 from inftda.reading.columns import COLUMNS, UNPROMISED
-from inftda.screen import no_progress
 from inftda.truth import Truth
 
-#: The method with a guarantee.
-OWN: Final = "inftda"
+#: The method with a guarantee: what it publishes, and what a model makes of its measurements.
+OWN, ESTIMATED = "inftda", "inftda-estimate"
 #: What is compared unless something else is asked for.
-DEFAULT_METHODS: Final = ("suppress:10", "round:5", "cell-key", OWN)
+DEFAULT_METHODS: Final = (*OFFICES, "suppress:10", OWN, ESTIMATED)
 _LARGEST_PARAMETER: Final = 10_000
 LEVELS_FILE = "CONFIDENTIAL-methods"
 SUMMARY_FILE, PAGE_FILE = "CONFIDENTIAL-methods.json", "CONFIDENTIAL-methods.html"
@@ -126,6 +133,18 @@ class MethodComparison:
     results: tuple[Result, ...]
     files: tuple[Path, ...] = ()
 
+    def by_level(self, figure: str) -> list[tuple[str, list[Any]]]:
+        """A measure of every level: the name of the level, and the figure of each method."""
+        levels = zip(*(one.levels for one in self.results), strict=True)
+        return [(at[0].name, [getattr(one, figure) for one in at]) for at in levels if at[0].level]
+
+    def by_total(self) -> list[tuple[str, list[float]]]:
+        """Mean error of totals: whose they are, and the figure of each method."""
+        totals = zip(*(one.totals for one in self.results), strict=True)
+        return [
+            (f"{at[0].axis} {at[0].level}", [one.mean_abs_error for one in at]) for at in totals
+        ]
+
     def level_table(self) -> pa.Table:
         """One row per method and level."""
         rows = (
@@ -145,6 +164,7 @@ class MethodComparison:
             "unit": self.unit,
             "definitions": definitions(LevelMeasures),
             "definitions_of_totals": definitions(TotalMeasures),
+            "summary": summary_sentence(self),
             "methods": list(map(asdict, self.results)),
         }
 
@@ -161,8 +181,8 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
     methods: Annotated[
         Sequence[str],
         Option(
-            "suppress:K, suppress-primary:K, round:B, cell-key:D, and inftda once for every "
-            "epsilon.",
+            "What offices do (cbs, bfs, stats-nz, ons), suppress:K, suppress-primary:K, round:B, "
+            "round-nearest:B, cell-key:D; and inftda and inftda-estimate, once for every epsilon.",
             metavar="METHOD,METHOD,...",
             parse=names,
         ),
@@ -180,8 +200,9 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
     levels: Levels = None,
     order: Order = None,
     rho: Rhos = None,
-    split: Split = "uniform",
-    across: Across = DEFAULT_ACROSS,
+    method: PlanMethod = "inftda",
+    split: Split = None,
+    across: Across = None,
     accountant: Accountant = "auto",
     seed: Annotated[int | None, Doc("Of methods that promise nothing.")] = None,
     source: Annotated[RandomSource | None, Doc("Random bits of inftda; secure by default.")] = None,
@@ -204,26 +225,25 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
     given, word = (epsilon, "epsilon") if rho is None else (rho, "rho")
     strengths = list(given) if isinstance(given, Sequence) else [given]
     budget: dict[str, Any] = {
-        "delta": delta, "accountant": accountant, "split": split, "across": across,
+        "delta": delta, "accountant": accountant, "method": method, "split": split,
+        "across": across,
     }  # fmt: skip
     # Planned before the table is read, so that a wrong setting is reported at once.
     plans = [make_plan(tree, unit, **(budget | {word: one})) for one in strengths if None in chosen]
-    todo: list[tuple[Method | None, Any]] = []
-    for one in chosen:
-        todo += [(one, None)] if one is not None else [(None, plan) for plan in plans]
     free = UNPROMISED if columns.policy == "drop" else None
     counts = Truth.of(tree, read_leaves(truth, columns, tree.axes, unit=free))
     check_size(counts)
     random, bits = np.random.default_rng(seed), source or SecureSource()
-    results = []
-    for number, (one, plan) in enumerate(todo):
+    # Both of ours are made from the same noise.
+    drawn = [Drawn(counts, plan, bits) for plan in plans]
+    results: list[Result] = []
+    for number, (name, office) in enumerate(zip(methods, chosen, strict=True)):
         if progress is not None:
-            progress(OWN if one is None else one.name, number, len(todo))
-        if one is None:
-            promised = None if plan.epsilon is None else float(plan.epsilon)
-            results.append(_promised(counts, Simulation(counts, plan, bits), promised))
+            progress(name, number, len(chosen))
+        if office is not None:
+            results.append(_unpromised(counts, name, office, random))
         else:
-            results.append(_unpromised(counts, one, random))
+            results += [one.estimated() if name == ESTIMATED else one.published() for one in drawn]
     made = MethodComparison(counts.total, counts.n_leaves, unit.describe(), tuple(results))
     if out is None:
         return made
@@ -232,12 +252,15 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
 
 
 def _method(name: str) -> Method | None:
-    """A method without a guarantee; None for the one with a guarantee."""
-    if name == OWN:
+    """A method without a guarantee; None for those with a guarantee."""
+    if name in {OWN, ESTIMATED}:
         return None
+    if name in OFFICES:
+        return OFFICES[name].method
     kind, colon, text = name.partition(":")
     if kind not in KINDS:
-        raise InftdaError(f"there is no method {name!r}; there are {', '.join((*KINDS, OWN))}")
+        known = ", ".join((*OFFICES, *KINDS, OWN, ESTIMATED))
+        raise InftdaError(f"there is no method {name!r}; there are {known}")
     number = text if colon else str(KINDS[kind].default)
     if not number.isdecimal() or not 2 <= int(number) <= _LARGEST_PARAMETER:
         raise InftdaError(
@@ -247,20 +270,76 @@ def _method(name: str) -> Method | None:
     return KINDS[kind](int(number))
 
 
-def _promised(counts: Truth, simulation: Simulation, epsilon: float | None) -> Result:
-    released = Truth.from_leaves(counts.tree, *simulation.run(no_progress))
-    measures = measure(counts, released), measure_totals(counts, released)
-    return Result(OWN, epsilon, simulation.plan.describe(), *measures, attack=None)
+class Drawn:
+    """What a release of the table would be, drawn when it is first needed."""
+
+    def __init__(self, counts: Truth, plan: Plan, source: RandomSource) -> None:
+        self.counts, self.plan, self._source = counts, plan, source
+        self._planned = planned_measurements(counts.tree, plan)
+
+    @cached_property
+    def _made(self) -> tuple[Truth, dict[tuple[int, ...], list[Noisy]]]:
+        """Released counts, and the parts of each table that was measured."""
+        made = release_counts(self.counts, self.plan.account(), self._source)
+        parts: dict[tuple[int, ...], list[Noisy]] = {table.depths: [] for table in self._planned}
+        for part in made.noisy:
+            parts[part.depths].append(part)
+        return Truth.from_leaves(self.counts.tree, made.leaves.areas, made.leaves.value), parts
+
+    def _measured(self, table: PlannedTable) -> NoisyTable:
+        parts = self._made[1][table.depths]
+        return join_parts(table, [(part.cells(), part.value) for part in parts])
+
+    def published(self) -> Result:
+        """The numbers that readers see: totals are weighed with their measurements."""
+        tree, released = self.counts.tree, self._made[0]
+        totals = [table for table in self._planned if table.is_total]
+        across = []
+        for number, axis in enumerate(tree.axes):
+            own = {one.depths[number]: one for one in totals if one.depths[number]}
+            measured = {depth: self._measured(table) for depth, table in own.items()}
+            shown = totals_by_level(axis.hierarchy, released.margins[number], measured)
+            across += [
+                measure_total(
+                    axis,
+                    depth,
+                    area_totals(self.counts, number, depth),
+                    shown[depth].flow if shown else area_totals(released, number, depth),
+                )
+                for other, _, depth in totals_across(tree)
+                if other == number
+            ]
+        return self._result(OWN, measure(self.counts, released), tuple(across))
+
+    def estimated(self) -> Result:
+        """What the model makes of the measurements."""
+        tree, released = self.counts.tree, self._made[0]
+        levels = (table.level.index if table.is_on_tree else None for table in self._planned)
+        measured = Measurements(tuple(map(self._measured, self._planned)), tuple(levels))
+        found = Fit.of(tree, measured, released.total, located(tree)).leaves(0)
+        made = Truth.from_leaves(tree, found.areas, found.value.astype(np.int64))
+        totals = measure_totals(self.counts, made)
+        return self._result(ESTIMATED, measure(self.counts, made), totals)
+
+    def _result(
+        self, name: str, levels: tuple[LevelMeasures, ...], totals: tuple[TotalMeasures, ...]
+    ) -> Result:
+        promised = None if self.plan.epsilon is None else float(self.plan.epsilon)
+        model = "estimates by a model from the same measurements; " if name == ESTIMATED else ""
+        return Result(name, promised, model + self.plan.describe(), levels, totals, attack=None)
 
 
-def _unpromised(counts: Truth, method: Method, random: np.random.Generator) -> Result:
+def _unpromised(counts: Truth, name: str, method: Method, random: np.random.Generator) -> Result:
     published = method.publish(counts, random)
     totals = []
     for number, axis, depth in totals_across(counts.tree):
         true = area_totals(counts, number, depth)
         totals.append(measure_total(axis, depth, true, method.show(true, random)))
     measures = _measure_levels(published), tuple(totals)
-    return Result(method.name, None, method.words, *measures, attack(published))
+    called, words = method.name, method.words
+    if name in OFFICES:
+        called, words = name, f"{words}. {OFFICES[name].source}"
+    return Result(called, None, words, *measures, attack(published))
 
 
 def _measure_levels(published: ProtectedTables) -> tuple[LevelMeasures, ...]:
@@ -305,6 +384,7 @@ def write_methods_page(comparison: MethodComparison, out: str | Path) -> Path:
         "summary": summary_sentence(comparison),
         "disclose": DISCLOSE,
         "results": comparison.results,
+        "compared": comparison,
     }
     page = render(
         "comparison.html",
@@ -338,28 +418,34 @@ def reidentification_sentence(found: Attack) -> str:
 
 
 def summary_sentence(comparison: MethodComparison) -> str:
-    """Which method keeps most, with and without a promise, at the finest level and in sums."""
-    finest = {one.label: one.levels[-1].common_part for one in comparison.results}
-    best = max(finest, key=lambda label: finest[label])
+    """At how many levels, and in how many kinds of totals, a promise costs nothing."""
+    others = [one for one in comparison.results if one.attack is not None]
     promised = [one for one in comparison.results if one.attack is None]
-    words = f"At the finest level {best} keeps most: {finest[best]:.3f} of the trips."
-    if not promised:
-        return words
-    kept = max(promised, key=lambda one: one.levels[-1].common_part)
-    if kept.label == best:
-        words += " It also promises something."
-    else:
+    return " ".join(_against(own, others) for own in promised) if others else ""
+
+
+def _against(own: Result, others: Sequence[Result]) -> str:
+    at = [level.level for level in own.levels if level.level]
+    kept = [
+        sum(own.levels[i].common_part >= one.levels[i].common_part for i in at) for one in others
+    ]
+    words = (
+        f"{own.label} keeps at least as many trips in the right place as "
+        f"{_counted(others, kept)} of {len(at)} levels"
+    )
+    if own.totals:
+        pairs = [list(zip(own.totals, one.totals, strict=True)) for one in others]
+        close = [sum(a.mean_abs_error <= b.mean_abs_error for a, b in some) for some in pairs]
         words += (
-            f" Of those that promise something, {kept.label} does, with {finest[kept.label]:.3f}. "
-            "The difference is the price of the promise at this level."
+            f". Its totals err by no more than those of {_counted(others, close)} of "
+            f"{len(own.totals)} levels"
         )
-    levels = [level for level in comparison.results[0].levels if level.level]
-    at = min(levels, key=lambda level: (level.n_cells < 2, level.n_cells)).level
-    in_sums = max(promised, key=lambda one: one.levels[at].common_part)
-    if in_sums.label != kept.label:
-        words += (
-            f" Sums are another matter: at {kept.levels[at].name} it has "
-            f"{kept.levels[at].common_part:.3f}, {in_sums.label} "
-            f"{in_sums.levels[at].common_part:.3f}."
-        )
-    return words
+    return f"{words}."
+
+
+def _counted(others: Sequence[Result], counts: Sequence[int]) -> str:
+    """Methods by the number of times, most first: cbs at 7; bfs, ons at none."""
+    alike: dict[int, list[str]] = {}
+    for one, n in sorted(zip(others, counts, strict=True), key=lambda pair: -pair[1]):
+        alike.setdefault(n, []).append(one.label)
+    return "; ".join(f"{', '.join(names)} at {n or 'none'}" for n, names in alike.items())

@@ -7,9 +7,12 @@
 - `suppress-primary:K`: the first without the second.
 - `round:B`: every number is rounded at random to one of the two next multiples of B, so that it
   is right in expectation; drawn once for each cell and kept, so that repeated tables agree.
+- `round-nearest:B`: every number is rounded to the nearest multiple of B, halves up.
 - `cell-key:D`: every record has a random key; the sum of the keys of a cell picks its change of
   at most D from a perturbation matrix (mean 0, variance 2 where there is room, no number below
   0, zeros stay). The same records give the same number in every table.
+
+`OFFICES` names settings of these that statistical offices use, each with its source.
 
 Tables are published at every level of the tree, and totals of the finest areas of each axis. Only
 cells with a true count are kept: all methods publish zeros as zeros. Everything in this module
@@ -19,7 +22,7 @@ holds the truth. Its chance needs no secure bits: nothing is promised, and nothi
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +35,8 @@ Numbers = NDArray[np.int64]
 
 #: Variance of the changes by cell keys, where there is room.
 _VARIANCE = 2.0
+#: The variance at which 14 % of the numbers are changed.
+_RARE = 0.14
 #: Where the largest true counts lie, sums of bounds stay far from overflow.
 _MOST_TRIPS = 1 << 40
 #: Records that are looked at together, so that memory does not grow with the table.
@@ -141,10 +146,14 @@ class PrimarySuppression(Method):
         """Which children are hidden, by which of their parents are."""
         return level.count < self.number
 
-    @staticmethod
-    def _shown(true: Numbers, is_hidden: NDArray[np.bool_], total: int) -> ProtectedTable:
-        # Zeros are shown, so what is hidden is at least 1; a secondary one may be any number.
-        low, high = np.where(is_hidden, 1, true), np.where(is_hidden, total, true)
+    def _most_hidden(self, total: int) -> int:  # noqa: ARG002
+        """The largest number that a reader may think is hidden."""
+        return self.number - 1
+
+    def _shown(self, true: Numbers, is_hidden: NDArray[np.bool_], total: int) -> ProtectedTable:
+        # Zeros are shown, so what is hidden is at least 1.
+        most = self._most_hidden(total)
+        low, high = np.where(is_hidden, 1, true), np.where(is_hidden, most, true)
         return ProtectedTable(true, np.where(is_hidden, 0, true), is_hidden, low, high)
 
 
@@ -173,6 +182,9 @@ class Suppression(PrimarySuppression):
         is_hidden[order] |= has_hidden[family] & ~is_enough
         return is_hidden
 
+    def _most_hidden(self, total: int) -> int:
+        return total  # what is hidden for the sake of others may be any number
+
 
 class Rounding(Method):
     """Numbers are rounded at random to a multiple."""
@@ -184,27 +196,49 @@ class Rounding(Method):
         """All tables, each rounded alone."""
         levels, changed = [], []
         for true in true_levels(truth):
-            chance = random.random(len(true))
+            chance = self._chance(len(true), random)
             value = self.rounded(true, chance)
             changed.append(value != self.rounded(true - 1, chance))
             levels.append(self._shown(true, value))
         totals = [self._shown(true, self.show(true, random)) for true in finest_totals(truth)]
-        seen = _seen(truth, changed)
-        return ProtectedTables(truth, tuple(levels), tuple(totals), self.number - 1, *seen)
+        seen, (_, most_below) = _seen(truth, changed), self._reach
+        return ProtectedTables(truth, tuple(levels), tuple(totals), most_below, *seen)
 
     def show(self, true: Numbers, random: np.random.Generator) -> Numbers:
         """Rounded."""
-        return self.rounded(true, random.random(len(true)))
+        return self.rounded(true, self._chance(len(true), random))
 
     def rounded(self, true: Numbers, chance: NDArray[np.float64]) -> Numbers:
         """Up where the chance, from 0 to 1, is below the part that is missing."""
         down, rest = np.divmod(true, self.number)
         return np.asarray(self.number * (down + (chance * self.number < rest)), np.int64)
 
+    def _chance(self, n: int, random: np.random.Generator) -> NDArray[np.float64]:
+        return random.random(n)
+
+    @property
+    def _reach(self) -> tuple[int, int]:
+        """How far a true number may lie below and above the published one."""
+        return self.number - 1, self.number - 1
+
     def _shown(self, true: Numbers, value: Numbers) -> ProtectedTable:
-        reach = self.number - 1
-        low = np.maximum(value - reach, 0)
-        return ProtectedTable(true, value, np.zeros(len(true), bool), low, value + reach)
+        below, above = self._reach
+        low = np.maximum(value - below, 0)
+        return ProtectedTable(true, value, np.zeros(len(true), bool), low, value + above)
+
+
+class NearestRounding(Rounding):
+    """Numbers are rounded to the nearest multiple."""
+
+    kind, default = "round-nearest", 100
+    says = "every number is rounded to the nearest multiple of {}"
+
+    def _chance(self, n: int, random: np.random.Generator) -> NDArray[np.float64]:  # noqa: ARG002
+        return np.full(n, np.nextafter(0.5, 0))  # half of it is rounded up
+
+    @property
+    def _reach(self) -> tuple[int, int]:
+        return self.number // 2, (self.number - 1) // 2
 
 
 class CellKey(Method):
@@ -213,9 +247,12 @@ class CellKey(Method):
     kind, default = "cell-key", 3
     says = "the keys of its records change every number, by {} at most"
 
+    def __init__(self, number: int, variance: float = _VARIANCE) -> None:
+        super().__init__(number)
+        self._matrix = perturbation_matrix(number, variance)
+
     def publish(self, truth: Truth, random: np.random.Generator) -> ProtectedTables:
         """All tables; the same records give the same number everywhere."""
-        matrix = perturbation_matrix(self.number)
         record_keys = random.integers(0, 1 << 64, truth.total, np.uint64)
         first = np.cumsum(truth.leaves[1]) - truth.leaves[1]
         leaf_keys = np.add.reduceat(record_keys, first)  # modulo 2^64, as all sums of keys
@@ -223,16 +260,16 @@ class CellKey(Method):
         for true, node in zip(true_levels(truth), nodes_of_leaves(truth), strict=True):
             level_keys.append(np.zeros(len(true), np.uint64))
             np.add.at(level_keys[-1], node, leaf_keys)
-            value = true + change_by_key(true, level_keys[-1], matrix)
+            value = true + change_by_key(true, level_keys[-1], self._matrix)
             levels.append(self._shown(true, value))
         totals = [self._shown(true, self.show(true, random)) for true in finest_totals(truth)]
-        seen = _seen_by_keys(truth, record_keys, levels, level_keys, matrix)
+        seen = _seen_by_keys(truth, record_keys, levels, level_keys, self._matrix)
         return ProtectedTables(truth, tuple(levels), tuple(totals), self.number, *seen)
 
     def show(self, true: Numbers, random: np.random.Generator) -> Numbers:
         """Changed by further keys."""
         keys = random.integers(0, 1 << 64, len(true), np.uint64)
-        return true + change_by_key(true, keys, perturbation_matrix(self.number))
+        return true + change_by_key(true, keys, self._matrix)
 
     def _shown(self, true: Numbers, value: Numbers) -> ProtectedTable:
         # Zeros stay zeros, so what is published above 0 is above 0.
@@ -240,7 +277,9 @@ class CellKey(Method):
         return ProtectedTable(true, value, np.zeros(len(true), bool), low, value + self.number)
 
 
-KINDS: Final = {one.kind: one for one in (Suppression, PrimarySuppression, Rounding, CellKey)}
+KINDS: Final = {
+    one.kind: one for one in (Suppression, PrimarySuppression, Rounding, NearestRounding, CellKey)
+}
 
 
 def _seen_by_keys(
@@ -282,7 +321,7 @@ def change_by_key(true: Numbers, key: NDArray[np.uint64], matrix: NDArray[np.flo
     return np.asarray(np.minimum(at, 2 * most) - most, np.int64)
 
 
-def perturbation_matrix(most: int) -> NDArray[np.float64]:
+def perturbation_matrix(most: int, variance: float = _VARIANCE) -> NDArray[np.float64]:
     """float64[most + 1, 2 most + 1]: running sums of the probabilities of each change.
 
     Row n is for counts of n (the last one for all from `most` on), column v for a change of
@@ -290,7 +329,7 @@ def perturbation_matrix(most: int) -> NDArray[np.float64]:
     counts have no room for it and take the same law cut off at 0, tilted to mean 0.
     """
     change = np.arange(-most, most + 1, dtype=np.float64)
-    spread = _root(lambda b: _VARIANCE - _mean(np.exp(-b * change**2), change**2), 0.0, 50.0)
+    spread = _root(lambda b: variance - _mean(np.exp(-b * change**2), change**2), 0.0, 50.0)
     rows = []
     for count in range(most + 1):
         weight = np.where(change >= -count, np.exp(-spread * change**2), 0.0)
@@ -362,3 +401,43 @@ def _seen(truth: Truth, changed: Sequence[NDArray[Any]]) -> tuple[int, int]:
     anywhere = np.any([level[node] for level, node in flags], axis=0)
     count = truth.leaves[1]
     return int(count[changed[-1]].sum()), int(count[anywhere].sum())
+
+
+class Office(NamedTuple):
+    """What a statistical office does with such tables, as far as it says.
+
+    Attributes:
+        method: the nearest method.
+        source: whose, of which tables, what is left out, and where it is said.
+    """
+
+    method: Method
+    source: str
+
+
+OFFICES: Final = {
+    "cbs": Office(
+        NearestRounding(100),
+        "Statistics Netherlands, jobs by region of home and work, in thousands with one decimal: "
+        "https://www.cbs.nl/nl-nl/cijfers/detail/85481NED",
+    ),
+    "bfs": Office(
+        PrimarySuppression(5),
+        "Swiss Federal Statistical Office, commuters by municipality of home and work: X for 1 to "
+        "4, or among others: https://www.bfs.admin.ch/bfs/de/home/statistiken/"
+        "mobilitaet-verkehr.gnpdetail.2020-0613.html",
+    ),
+    "stats-nz": Office(
+        Rounding(3),
+        "Stats NZ, tables of the census; that small counts are hidden in some is left out: "
+        "http://archive.stats.govt.nz/about_us/legisln-policies-protocols/"
+        "confidentiality-of-info-supplied-to-snz/safeguarding-confidentiality.aspx",
+    ),
+    "ons": Office(
+        CellKey(3, _RARE),
+        "Office for National Statistics, Census 2021, where about 14 % of the numbers of a table "
+        "are changed; that records are swapped before is left out: https://www.ons.gov.uk/"
+        "peoplepopulationandcommunity/populationandmigration/populationestimates/methodologies/"
+        "protectingpersonaldataincensus2021results",
+    ),
+}

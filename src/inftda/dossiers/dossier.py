@@ -19,7 +19,6 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.evaluation.stated import (
     BETA,
     describe_size,
-    guess_bound,
     level_rows,
     stated_errors,
 )
@@ -30,6 +29,7 @@ from inftda.ledger.ledger import CANNOT_KNOW, Ledger
 from inftda.numbers import rounded_up
 from inftda.options import Option, Runs, Seconds, Watched, documented
 from inftda.pages import html
+from inftda.privacy.risk import PRECEDENTS, risk_of
 from inftda.privacy.unit import Unit
 from inftda.publication.manifest import software_versions
 from inftda.publication.release import Release, open_release
@@ -103,7 +103,10 @@ def dossier(  # noqa: PLR0913 - one keyword for each thing an office may decide
         "plan": plan,
         "not_private": NOT_PRIVATE,
         "size": describe_size(opened),
-        "guess": guess_bound(plan.epsilon, plan.delta, plan.rho),
+        "risk": risk_of(plan).describe(),
+        "precedents": PRECEDENTS,
+        "use_from": {use.level.index: use.size for use in opened.uses},
+        "finest_use": opened.uses[-1].describe() if opened.uses else "",
         "warnings": warnings(plan, total=opened.total),
         "invariants": invariants(opened),
         "post_processing": POST_PROCESSING,

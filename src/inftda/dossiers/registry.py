@@ -365,7 +365,8 @@ def _known(release: Release, account: Dataset | None) -> dict[str, Any]:
         "access_type": "Non-interactive",
         "access_type_details": "Tables, published once; they answer no queries.",
         "post_processing": POST_PROCESSING,
-        "mechanisms": f"{manifest.mechanism} ({options}). Noise of each level: {noise}",
+        "mechanisms": f"{manifest.mechanism} ({options}), with "
+        f"{plan.describe_noise()}. Noise of each level: {noise}",
     }
 
 

@@ -1,14 +1,16 @@
 """What a release would promise and how far off it would be, before any data is touched."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import Annotated, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from inftda.errors import InftdaError
+from inftda.evaluation.wanted import kept, least_budget
 from inftda.options import (
     Accountant,
     Across,
@@ -19,18 +21,21 @@ from inftda.options import (
     Epsilon,
     Group,
     Levels,
+    Method,
     Option,
     Order,
     Rho,
     Split,
     documented,
+    errors,
     whole_numbers,
 )
 from inftda.privacy.bounds import guaranteed_errors
-from inftda.privacy.plan import DEFAULT_ACROSS, Plan, make_plan
+from inftda.privacy.plan import Plan, make_plan
+from inftda.privacy.risk import Risk, risk_of
 from inftda.privacy.unit import UNIT, Unit
 from inftda.publication.query import TableFormat, converted
-from inftda.publication.trust import describe_cross_totals, warnings
+from inftda.publication.trust import describe_cross_totals, is_drowned, warnings
 from inftda.reading.columns import COLUMNS, Columns
 from inftda.screen import card
 from inftda.tree import Tree
@@ -49,6 +54,8 @@ class Outlook:
         errors: largest error of any cell, by number of the level.
         beta: probability that one of these is exceeded.
         total: number of trips, if it is known.
+        want: errors that were asked for, by level.
+        typical: whether these are typical errors, and not guaranteed ones.
     """
 
     tree: Tree
@@ -56,6 +63,35 @@ class Outlook:
     errors: Mapping[int, int]
     beta: float
     total: int | None = None
+    want: Mapping[str, int] = field(default_factory=dict)
+    typical: bool = False
+
+    @property
+    def risk(self) -> Risk:
+        """What it leaves to an attacker who knows all but one person."""
+        return risk_of(self.plan)
+
+    def wanted(self) -> list[str]:
+        """What was asked for and what is kept, in words."""
+        found = kept(self.tree, self.plan, self.want, None if self.typical else self.beta)
+        return [one.describe(held(self.beta)) for one in found]
+
+    def warnings(self) -> list[str]:
+        """What to think about before anything is spent."""
+        said = warnings(self.plan, total=self.total or None)
+        if self.total is None:
+            return said
+        sigma = {level.index: level.sigma for level in self.plan.levels}
+        drowned = [
+            level.name
+            for level in self.tree.levels
+            if is_drowned(self.total, level.n_nodes, sigma.get(level.index, 0))
+        ]
+        if drowned:
+            said.append(
+                f"most numbers of {', '.join(drowned)} will be noise, as far as its mean flow tells"
+            )
+        return said
 
     def levels(self, *, as_: TableFormat = "arrow") -> Any:
         """One row for each level: possible cells, sigma (0 if nothing is drawn), largest error.
@@ -89,12 +125,15 @@ class Outlook:
         notes = [
             ("Protected:", self.plan.unit.describe()),
             ("Guarantee:", self.plan.describe()),
+            ("Noise:", self.plan.describe_noise()),
+            ("Risk:", self.risk.describe()),
             *(
                 [("Across:", words)]
                 if (words := describe_cross_totals(self.tree, self.plan))
                 else []
             ),
-            *(("Careful:", words) for words in warnings(self.plan)),
+            *(("Wanted:", words) for words in self.wanted()),
+            *(("Careful:", words) for words in self.warnings()),
             ("Errors:", f"with probability {held(self.beta)} no cell is further off than stated"),
         ]
         return card("Plan", ("level", "possible cells", "sigma", "max error"), rows, notes)
@@ -114,8 +153,27 @@ def plan(  # noqa: PLR0913 - the same options as a release
             parse=whole_numbers,
         ),
     ] = None,
+    want: Annotated[
+        Mapping[str, int] | None,
+        Option(
+            "The largest error of a level, guaranteed, or of totals across the tree such as "
+            "'origin municipality', with 95 % probability; in place of epsilon or rho, which is "
+            "then the smallest that keeps it.",
+            metavar="LEVEL=ERROR",
+            parse=errors,
+            is_repeated=True,
+        ),
+    ] = None,
+    typical: Annotated[
+        bool,
+        Option(
+            "What is wanted of a level is the error that 95 % of its noise does not exceed, and "
+            "not the guaranteed one."
+        ),
+    ] = False,
     total: Annotated[
-        int | None, Option("Number of trips, if you know it: marks levels lost in noise.")
+        int | None,
+        Option("Number of trips, if it is public: warns of levels lost in noise, and of delta."),
     ] = None,
     beta: Annotated[float, Option("Probability that a stated maximum error is exceeded.")] = 0.05,
     columns: Annotated[Columns, Doc("Columns of the table to come."), Group(Columns)] = COLUMNS,
@@ -124,8 +182,9 @@ def plan(  # noqa: PLR0913 - the same options as a release
     levels: Levels = None,
     order: Order = None,
     rho: Rho = None,
-    split: Split = "uniform",
-    across: Across = DEFAULT_ACROSS,
+    method: Method = "inftda",
+    split: Split = None,
+    across: Across = None,
     accountant: Accountant = "auto",
 ) -> Outlook:
     """What a release would promise and how far off it would be. Needs no data, spends nothing.
@@ -143,17 +202,31 @@ def plan(  # noqa: PLR0913 - the same options as a release
         raise InftdaError(f"`total=` must be at least 0, got {total}")
     public = areas if sizes is None else balanced_areas(sizes)
     tree = columns.tree(public, axis=axis, levels=levels, order=order)
-    made = make_plan(
+    budget = partial(
+        make_plan,
         tree,
         unit,
-        epsilon=epsilon,
         delta=delta,
-        rho=rho,
         accountant=accountant,
+        method=method,
         split=split,
         across=across,
     )
-    return Outlook(tree, made, guaranteed_errors(tree, made, beta=beta), beta, total)
+    if want:
+        if epsilon is not None or rho is not None:
+            raise InftdaError(
+                "`want=` asks for the budget; leave out epsilon and rho, or leave out what is "
+                "wanted"
+            )
+
+        def planned(number: float) -> Plan:
+            return budget(rho=number) if delta is None else budget(epsilon=number)
+
+        made = least_budget(tree, planned, want, None if typical else beta)
+    else:
+        made = budget(epsilon=epsilon, rho=rho)
+    found = guaranteed_errors(tree, made, beta=beta)
+    return Outlook(tree, made, found, beta, total, dict(want or {}), typical)
 
 
 def held(beta: float) -> str:

@@ -4,10 +4,8 @@ Everything follows from the manifest, the noise and simulations of the release: 
 the truth.
 """
 
-import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Final
 
 from inftda.errors import InftdaError, ReleaseError
@@ -28,18 +26,14 @@ class LevelRow:
     level: TreeLevel
     typical: LevelErrors | None
     guaranteed: int | None
-    is_noise: bool = False
 
 
-def level_rows(
-    release: Release, errors: TypicalErrors | None, noise: Collection[TreeLevel] = ()
-) -> list[LevelRow]:
+def level_rows(release: Release, errors: TypicalErrors | None) -> list[LevelRow]:
     """The levels that were measured, coarse to fine, with what is known of their errors.
 
     Args:
         release: the release.
         errors: its typical errors, if they could be simulated.
-        noise: levels of which most published numbers are noise.
     """
     bounds = guaranteed(release)
     shown = {level.index for level in release.tree.splitting_levels}
@@ -50,7 +44,6 @@ def level_rows(
             level,
             errors.at(level.depths) if errors else None,
             bounds.get(level.index),
-            level in noise,
         )
         for level in release.tree.levels
         if level.index in shown
@@ -115,30 +108,15 @@ def _capped(level: LevelErrors, most: int | None) -> LevelErrors:
     )
 
 
-def guess_bound(epsilon: float | None, delta: float | None, rho: Fraction | None) -> float:
-    """Probability of guessing which of two neighbouring tables it was, rounded up; 1/2 is chance.
-
-    From (epsilon, delta): (e^epsilon + delta) / (1 + e^epsilon). From rho (zCDP): divergence is
-    at most rho, so total variation is at most sqrt(rho / 2) (Pinsker) and at most
-    sqrt(1 - e^-rho) (Bretagnolle and Huber). The least of these holds.
-    """
-    variation = 1.0
-    if epsilon is not None and delta is not None:
-        variation = min(variation, math.tanh(epsilon / 2) + delta)
-    if rho is not None:
-        cost = float(rho)
-        variation = min(variation, math.sqrt(cost / 2), math.sqrt(-math.expm1(-cost)))
-    return min(1.0, math.ceil((1 + variation) / 2 * 1000 + 1e-9) / 1000)
-
-
 def describe_size(release: Release) -> str:
     """One line: how many flows between how many areas, and the total."""
     hierarchies = [axis.hierarchy for axis in release.tree.axes]
     finest = [(f"{it.n_areas(it.depth):,}", it.level_name(it.depth)) for it in hierarchies]
     n_flows, total = f"{release.manifest.n_flows:,}", f"{release.total:,}"
+    what = release.manifest.counted.what
     if release.tree.is_od:
         # Both ends are often the same areas, which are then named once.
         ends = " and ".join(dict.fromkeys(f"{n} areas ({name})" for n, name in finest))
-        return f"{n_flows} flows between {ends}, {total} trips in total"
+        return f"{n_flows} flows between {ends}, {total} {what} in total"
     sizes = " \N{MULTIPLICATION SIGN} ".join(f"{n} {name}" for n, name in finest)
-    return f"{n_flows} cells of {sizes}, {total} counted in total"
+    return f"{n_flows} cells of {sizes}, {total} {what} in total"

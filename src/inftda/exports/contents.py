@@ -131,8 +131,9 @@ class LevelTable:
         level: which.
         table: codes of the shown axes, the number, and `low`, `high` and `grade` where they are
             known.
-        facts: what is known of errors: what the intervals are, in words, and the error that no
-            number exceeds and with which probability, if it is proven.
+        facts: what is known of errors: what the intervals are and from what size on numbers can be
+            used, in words, and the error that no number exceeds and with which probability, if it
+            is proven.
     """
 
     level: ExportLevel
@@ -187,6 +188,13 @@ class ExportData:
         return self.source.tree
 
     @property
+    def counts(self) -> str:
+        """What the numbers count, in the plural."""
+        if isinstance(self.source, Release):
+            return self.source.manifest.counted.what
+        return self.source.manifest.counts
+
+    @property
     def ends(self) -> tuple[int, int]:
         """Numbers of the axes of origins and destinations."""
         names = [axis.name for axis in self.tree.axes]
@@ -202,8 +210,13 @@ class ExportData:
         """Level by level, coarse to fine; one is in memory at a time."""
         for level in self.levels:
             table = self._table(level)
-            words, bound = self._describe(level, table), self._guaranteed(level)
-            yield LevelTable(level, table, {"intervals": words, "guaranteed": bound})
+            use = self.source.use_at(level.depths) if isinstance(self.source, Release) else None
+            facts = {
+                "intervals": self._describe(level, table),
+                "guaranteed": self._guaranteed(level),
+                "use": use and use.describe(),
+            }
+            yield LevelTable(level, table, facts)
 
     @property
     def _is_measured(self) -> bool:

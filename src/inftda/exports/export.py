@@ -56,6 +56,10 @@ _WRITERS: Final[dict[Kind, Callable[[ExportData, Path], list[Resource]]]] = {
 _ZEROS: Final = (
     "A cell that is not listed is not known to be empty, and some small numbers are zero in truth."
 )
+_NOISE_ONLY: Final = (
+    "Intervals and grades are about noise only: errors of the survey or register that was counted "
+    "are not in them."
+)
 _ESTIMATED: Final = (
     "These are estimates, computed from a published release by a model: nothing is guaranteed "
     "about their errors."
@@ -191,15 +195,15 @@ def _describe(
         what = "Origin-destination flows" if source.tree.is_od else "Counts"
         promise = (
             f"Released with differential privacy: {plan.describe()}; protected: "
-            f"{plan.unit.describe()}. {describe_size(source)}."
+            f"{source.manifest.protected}. {describe_size(source)}."
         )
         caveats += [f"What was counted: {counted}."] if counted else []
-        caveats.append(_ZEROS)
+        caveats += [_ZEROS, _NOISE_ONLY]
         guarantee = {
             "private": source.manifest.private,
             "mechanism": source.manifest.mechanism,
             "promise": plan.describe(),
-            "unit": plan.unit.describe(),
+            "unit": source.manifest.protected,
             "epsilon": plan.epsilon,
             "delta": plan.delta,
             "rho": str(plan.rho),
@@ -207,7 +211,7 @@ def _describe(
         facts = {"guarantee": guarantee, "release_sha256": source.manifest.flows_sha256}
     else:
         what, promise = "Estimated flows", ""
-        caveats.append(_ESTIMATED)
+        caveats += [_ESTIMATED, _NOISE_ONLY]
         facts = {"estimate": json.loads(source.manifest.to_text())}
     return {
         "name": "inftda-export",

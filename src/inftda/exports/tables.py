@@ -120,8 +120,7 @@ def _field(data: ExportData, numbers: LevelTable, name: str) -> dict[str, Any]:
     if name == GRADE:
         known["enum"] = list(GRADES)
         return {"type": "string", "description": meaning, "constraints": known}
-    unit = "trips" if data.tree.is_od else "counted"
-    return {"type": "integer", "unit": unit, "description": meaning, "constraints": known}
+    return {"type": "integer", "unit": data.counts, "description": meaning, "constraints": known}
 
 
 def _code(level: str) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Whether published numbers agree with what was measured; nobody needs the truth to tell.
 
 Every measured value is compared with the sum of what is published for it. Their difference in
-noise scales is z. Published numbers are drawn towards the measurements, so where all is well z is
-about as large as a standard normal number, or smaller. A table where it is much larger does not
+noise scales is z; for Laplace noise, the normal number that is as often exceeded. Published numbers
+are drawn towards the measurements, so where all is well z is about as large as a standard normal
+number, or smaller. A table where it is much larger does not
 fit: there sums of published numbers are worse than what was measured.
 """
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.inference.measured import Areas, Measurements, NoisyTable
+from inftda.noise.law import Law
 from inftda.tree import OffTree, Tree, TreeLevel
 
 Ints = NDArray[np.int64]
@@ -125,8 +127,8 @@ class Agreement:
         """Take some values of a table, in group order, each once."""
         if table.depths not in self._tables:
             marginal = self._marginals[table.depths]
-            sigma, nodes = table.noise.sigma, self._nodes[marginal.index]
-            self._tables[table.depths] = _Table(marginal, sigma, *_cells(marginal, *nodes))
+            nodes = self._nodes[marginal.index]
+            self._tables[table.depths] = _Table(marginal, table.noise, *_cells(marginal, *nodes))
         self._tables[table.depths].compare(table)
 
     def fits(self) -> tuple[TableFit, ...]:
@@ -186,13 +188,13 @@ class _Table:
 
     Attributes:
         marginal: the table.
-        sigma: its noise scale.
+        noise: its law.
         number: int64, ascending, of the cells that have something.
         value: int64, what they have.
     """
 
     marginal: TreeLevel | OffTree
-    sigma: float
+    noise: Law
     number: Ints
     value: Ints
     n_cells: int = 0
@@ -220,10 +222,10 @@ class _Table:
             off -= self.value.sum()
         else:
             self._subtract_from(off, table.areas)
-        off *= off
+        squares, half_a_trip = self.noise.squares(off), 0.5 / self.noise.sigma
         self.n_cells += len(off)
-        self.squares += float(off.sum())
-        self.n_beyond += int(np.count_nonzero(off > (FAR * self.sigma + 0.5) ** 2))
+        self.squares += float(squares.sum())
+        self.n_beyond += int(np.count_nonzero(squares > (FAR + half_a_trip) ** 2))
 
     def _subtract_from(self, off: NDArray[np.float64], areas: Areas) -> None:
         """Subtract what is published, cell by cell: rows of siblings have numbers in a row."""
@@ -241,5 +243,5 @@ class _Table:
 
     def fit(self) -> TableFit:
         """What came of it."""
-        rms = math.sqrt(self.squares / self.n_cells) / self.sigma
+        rms = math.sqrt(self.squares / self.n_cells)
         return TableFit(self.marginal, self.n_cells, rms, self.n_beyond / self.n_cells)

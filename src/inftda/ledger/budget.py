@@ -36,7 +36,7 @@ class Cost(msgspec.Struct, frozen=True):
     delta: Fraction | None = None
 
     def __post_init__(self) -> None:
-        if any(amount is not None and amount <= 0 for amount in (self.rho, self.delta)):
+        if self.rho <= 0 or (self.delta is not None and self.delta < 0):
             raise ValueError("an amount must be above 0")
 
 
@@ -68,7 +68,7 @@ class Budget(Cost, frozen=True):
         if delta is None or epsilon is None:
             raise PrivacyError("a budget of epsilon needs a delta; give both")
         checked_epsilon(epsilon)
-        share = Share(Fraction(1), 1, 0)
+        share = Share(Fraction(1), 1, 1)
         largest = max_rho("zcdp", epsilon=epsilon, delta=delta, shares=[share])
         # Noise is rounded up when it is planned; what it costs is what was found to be safe.
         return cls(total_rho(noise_at(largest, [share])), exact_number(epsilon), at)
@@ -131,7 +131,7 @@ class Dataset(msgspec.Struct, frozen=True):
         if self.is_taken_alone:
             return float(entries[0].epsilon or 0)
         rho = sum((entry.rho for entry in entries), Fraction(0))
-        noise = [(1 / (2 * rho), 1, 0)]
+        noise = [(1 / (2 * rho), 1, 1)]
         return epsilon_of("zcdp", delta=self.budget.delta, noise=noise)
 
     def check(self, cost: Cost, unit: Unit) -> None:

@@ -11,10 +11,17 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from inftda.errors import PrivacyError
 from inftda.noise.gaussian import DiscreteGaussian, Sampler
 from inftda.noise.laplace import DiscreteLaplace
-from inftda.noise.quantiles import half_width, laplace_half_width
+from inftda.noise.quantiles import half_width, laplace_half_width, laplace_squares
+
+#: No draw of Laplace noise goes further, in scales, with a probability that 64 bits could tell
+#: from 0.
+_FURTHEST = 50
 
 Family = Literal["gaussian", "laplace"]
 
@@ -81,6 +88,21 @@ class Law:
         if self.is_laplace:
             return laplace_half_width(float(self.scale), missed)
         return half_width(self.sigma, missed)
+
+    def squares(self, off: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Squares of z: whole numbers in noise scales, as far out as a normal number would be.
+
+        Noise of Laplace goes further than a Gaussian's of the same deviation. So its z is the
+        normal number that is as often exceeded.
+        """
+        if not self.is_laplace:
+            return np.square(off / self.sigma)
+        scale, most = float(self.scale), math.ceil(_FURTHEST * self.scale)
+        if most >= len(off):
+            return laplace_squares(off, scale)
+        known = laplace_squares(np.arange(most + 1.0), scale)  # few numbers, which many share
+        squares: NDArray[np.float64] = known[np.minimum(np.abs(off), most).astype(np.int64)]
+        return squares
 
     def __str__(self) -> str:
         if self.is_laplace:

@@ -6,6 +6,7 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 #: Up to this noise scale probabilities are summed up. Beyond it the quantile of a bell curve,
 #: rounded up, is on the safe side and at most one too much.
@@ -41,3 +42,19 @@ def laplace_half_width(scale: float, missed: float = 0.05) -> int:
     """
     a = math.exp(-1 / scale)
     return max(0, math.ceil(-scale * math.log(missed * (1 + a) / 2) - 1 - 1e-9))
+
+
+def laplace_squares(off: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+    """Squares of the normal numbers that are as often exceeded as these by Laplace noise.
+
+    >>> laplace_squares(np.array([0.0, 21.0]), 7.0).round(1).tolist()
+    [0.0, 3.7]
+    """
+    normal = np.linspace(0, _FURTHEST / 2, 2048)
+    rarity = np.array([-math.log(math.erfc(z / math.sqrt(2))) for z in normal])
+    rare = np.abs(off) / scale + math.log1p(math.exp(-1 / scale)) - math.log(2)
+    # Beyond the last the square grows by 2 for each unit, as the logarithm of a bell curve does.
+    beyond = 2 * np.maximum(rare - rarity[-1], 0)
+    found: NDArray[np.float64] = np.interp(rare, rarity, normal**2) + beyond
+    found[off == 0] = 0  # noise of at least 0 is certain
+    return found

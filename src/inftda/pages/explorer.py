@@ -19,12 +19,14 @@ from inftda.evaluation.cells import MAX_CELLS, Cells
 from inftda.evaluation.typical import TypicalErrors
 from inftda.hierarchy import Hierarchy
 from inftda.inference.measured import CellIntervals
+from inftda.pages.html import sentence_case
 from inftda.pages.packing import Pack
 from inftda.pages.shapes import Shapes
+from inftda.publication.manifest import TRIPS
 from inftda.publication.release import Release
 from inftda.publication.tables import Areas
 from inftda.publication.trust import sums_up_many, unmeasured_totals
-from inftda.tree import DESTINATION, ORIGIN, Axis, Marginal, Tree, TreeLevel
+from inftda.tree import DESTINATION, ORIGIN, Axis, Marginal, Tree
 
 #: Characters of packed data in a page, at most; with all else it stays below 15 MB.
 MAX_LETTERS = 13_000_000
@@ -106,6 +108,7 @@ class Table:
         truth: areas and counts of the true leaves; None on public pages.
         keeps_formulas: whether downloads leave what a spreadsheet would run as it is.
         estimated: estimates beside what was published; None if there are none.
+        what: what the numbers count, in the plural.
     """
 
     tree: Tree
@@ -114,6 +117,7 @@ class Table:
     truth: tuple[Areas, Numbers] | None = None
     keeps_formulas: bool = False
     estimated: CellIntervals | None = None
+    what: str = TRIPS
 
     def cells(self, depths: Sequence[int]) -> tuple[Areas, dict[str, Numbers]]:
         """Areas of all cells of a level that are not empty; released and true sums."""
@@ -142,14 +146,14 @@ class Quality:
         typical: errors by level and size; None if they cannot be simulated.
         totals: totals across the tree that were measured, with their intervals, by level on each
             axis; all areas are there.
-        noise: levels on each axis of which most published numbers are noise.
+        uses: from what size on numbers can be used, by level on each axis; only where not all can.
         is_unmeasured: whether nothing tells how good long sums across the tree are.
         intervals: what true numbers lie between, cell by cell, for levels on each axis.
     """
 
     typical: TypicalErrors | None = None
     totals: Mapping[Depths, CellIntervals] = field(default_factory=dict)
-    noise: tuple[Depths, ...] = ()
+    uses: Mapping[Depths, str] = field(default_factory=dict)
     is_unmeasured: bool = False
     intervals: Mapping[Depths, CellIntervals] = field(default_factory=dict)
 
@@ -159,14 +163,12 @@ class Quality:
         return {**self.intervals, **self.totals}
 
     @classmethod
-    def of(
-        cls, release: Release, typical: TypicalErrors | None, noisy: Collection[TreeLevel] = ()
-    ) -> "Quality":
-        """What a release tells beside the simulation, and which of its levels are noise."""
+    def of(cls, release: Release, typical: TypicalErrors | None) -> "Quality":
+        """What a release tells beside the simulation."""
         return cls(
             typical,
             release_totals(release),
-            noise=tuple(level.depths for level in noisy),
+            uses={use.level.depths: use.describe() for use in release.uses if not use.is_all},
             is_unmeasured=bool(unmeasured_totals(release.tree, release.manifest.plan)),
             intervals=_release_intervals(release),
         )
@@ -302,7 +304,7 @@ def _header(
         "confidential": table.truth is not None,
         "formulas": table.keeps_formulas,
         "shared": is_shared,
-        "words": _words(layout),
+        "words": _words(layout, table.what),
         "axes": [
             # Both ends of a trip usually have the same areas; they are in the page once.
             {
@@ -316,22 +318,29 @@ def _header(
         "errors": None if errors is None else _errors(errors, layout, unknown, depths),
         "across": [layout.key(at) for at in sums],
         "unmeasured": [layout.key(at) for at in unknown],
-        "noise": [layout.key(at) for at in quality.noise if _is_within(at, depths)],
+        "uses": {
+            layout.key(at): f"{sentence_case(words)}."
+            for at, words in quality.uses.items()
+            if _is_within(at, depths)
+        },
     }
 
 
-def _words(layout: Layout) -> dict[str, str]:
+def _words(layout: Layout, what: str) -> dict[str, str]:
     """How the explorer speaks of this kind of table."""
+    counted = {"unit": sentence_case(what), "units": what}
     if layout.has_trips:
         return {
-            "row": "From", "column": "To", "from": "From", "to": "to",
-            "unit": "Trips", "units": " trips", "cells": "pairs",
-        }  # fmt: skip
+            "row": "From",
+            "column": "To",
+            "from": "From",
+            "to": "to",
+            "cells": "flows",
+            **counted,
+        }
     first, second, *_ = [*(axis.name for axis in layout.axes), ""]
-    return {
-        "row": first, "column": second, "from": f"{first}:", "to": f"· {second}:",
-        "unit": "Count", "units": "", "cells": "cells",
-    }  # fmt: skip
+    ends = {"row": first, "column": second, "from": f"{first}:", "to": f"· {second}:"}
+    return {**ends, "cells": "cells", **counted}
 
 
 def _titles(layout: Layout, axis: Axis) -> dict[str, str]:

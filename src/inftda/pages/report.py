@@ -19,7 +19,6 @@ from inftda.evaluation.stated import (
     BETA,
     LevelRow,
     describe_size,
-    guess_bound,
     level_rows,
     stated_errors,
 )
@@ -39,7 +38,6 @@ from inftda.options import (
 from inftda.pages import html
 from inftda.pages.charts import LogScale
 from inftda.pages.explorer import (
-    LAID_OUT,
     Depths,
     Layout,
     Quality,
@@ -49,21 +47,21 @@ from inftda.pages.explorer import (
     release_totals,
 )
 from inftda.pages.shapes import Shapes, known_shapes, read_shapes
+from inftda.privacy.risk import PRECEDENTS, risk_of
 from inftda.publication.release import Release, open_release
 from inftda.publication.trust import (
     GRADE_RULE,
     NOT_PRIVATE,
     counting_note,
-    mostly_noise,
     unmeasured_totals,
+    use_notes,
+    warnings,
 )
 from inftda.tree import Tree
 from inftda.truth import Truth
 
 #: Up to this many combinations of levels have typical errors; of more only those of the tree.
 MAX_LEVELS: Final = 150
-#: From here on an observer who knows everything else is nearly sure: the page says so.
-WEAK_GUESS: Final = 0.95
 #: The sizes up to which numbers often vanish and from which they rarely do are stated as one
 #: if they differ by no more than this factor, or by no more than this number.
 WIDE_GAP, SMALL_GAP = 1.25, 5
@@ -145,14 +143,14 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     )
     if progress is not None:
         progress("packing", 100, 100)
-    noise = mostly_noise(found)
     table = Table(
         found.tree,
         *found.leaves(),
         keeps_formulas=keep_formulas,
         estimated=None if estimate is None else estimated_leaves(estimate),
+        what=found.manifest.counted.what,
     )
-    quality = Quality.of(found, errors, noise)
+    quality = Quality.of(found, errors)
     packed, depths = pack_explorer(table, places, shapes, quality)
     # Without errors the explorer shades by size.
     shade = "the less a number is to be trusted" if errors else "the smaller a number"
@@ -161,9 +159,11 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         "not_private": NOT_PRIVATE,
         "size": describe_size(found),
         "counted": counting_note(found),
-        "is_od": found.tree.is_od,
+        "what": found.manifest.counted.what,
+        "use": found.uses[-1].describe() if found.uses else "",
+        "uses": use_notes(found),
         "promise": _promise(found),
-        **_accuracy(found, quality, level_rows(found, errors, noise)),
+        **_accuracy(found, quality, level_rows(found, errors)),
         **_technical(found),
         **_explorer(found, packed, depths, shade, has_estimate=estimate is not None),
     }
@@ -185,7 +185,8 @@ def write_confidential_page(
     """
     check_file(Path(out), force=True)
     places, shapes = _places(release)
-    table = Table(release.tree, *release.leaves(), truth=counts.leaves)
+    what = release.manifest.counted.what
+    table = Table(release.tree, *release.leaves(), truth=counts.leaves, what=what)
     quality = Quality(totals=release_totals(release))
     packed, depths = pack_explorer(table, places, shapes, quality)
     every = dict.fromkeys(
@@ -224,18 +225,15 @@ def measures_by_level(comparison: Comparison) -> list[dict[str, Any]]:
 
 def _promise(release: Release) -> dict[str, object]:
     plan = release.manifest.plan
-    guess = guess_bound(plan.epsilon, plan.delta, plan.rho)
-    one, many = ("trip", "trips") if release.tree.is_od else ("entry", "entries")
-    odds = math.exp(plan.epsilon or 0)
     variances = [level.noise.square for level in plan.levels]
     scales = [f"{math.sqrt(find(variances)):.3g}" for find in (min, max)]
     return {
-        "trips": one if plan.unit.trips == 1 else many,
-        "guess": guess,
-        "is_weak": guess >= WEAK_GUESS,
         "plan": plan,
-        "odds": f"{odds:.3g}" if odds < 1000 else f"{odds:,.0f}",
+        "risk": risk_of(plan).describe(),
+        "protected": release.manifest.protected,
         "noise": "\N{EN DASH}".join(dict.fromkeys(scales)),
+        "precedents": PRECEDENTS,
+        "careful": warnings(plan, total=release.total),
     }
 
 
@@ -247,7 +245,7 @@ def _accuracy(release: Release, quality: Quality, rows: Sequence[LevelRow]) -> d
     is_wide = rarely is not None and rarely > max(WIDE_GAP * often, often + SMALL_GAP)
     is_trips = Layout.of(release.tree).has_trips
     return {
-        "cell": "pair" if release.tree.is_od else "cell",
+        "cell": "flow" if release.tree.is_od else "cell",
         "rows": rows,
         "errors": quality.typical,
         "has_intervals": bool(quality.intervals),
@@ -272,7 +270,8 @@ def _technical(release: Release) -> dict[str, object]:
     options = ", ".join(f"{key} {value}" for key, value in manifest.options.items())
     facts = {
         "Guarantee": plan.describe(),
-        "Unit of privacy": plan.unit.describe(),
+        "Noise": plan.describe_noise(),
+        "Unit of privacy": manifest.protected,
         "Counted": counting_note(release) or "all rows of the table",
         "Mechanism": f"{manifest.mechanism} ({options})" if options else manifest.mechanism,
         "Order of refinement": ", ".join(manifest.tree.order),
@@ -304,7 +303,6 @@ def _explorer(
     held = (axis.hierarchy.level_name(depth) for axis, depth in zip(axes, depths, strict=True))
     facts = {
         "n_axes": len(axes),
-        "further": [axis.name for axis in Layout.of(release.tree).axes[LAID_OUT:]],
         "finest": [] if is_whole else list(dict.fromkeys(held)),
         "shade": shade,
         "has_estimate": has_estimate,

@@ -6,6 +6,7 @@ from typing import Any, Final
 from inftda.evaluation.evaluate import NOTICE
 from inftda.evaluation.typical import LevelErrors
 from inftda.pages.html import percent
+from inftda.privacy.risk import Risk
 from inftda.privacy.unit import Unit
 
 #: Of the numbers from the stated size on, at most this part is further off.
@@ -155,6 +156,7 @@ class SettingPreview:
     Attributes:
         setting: the setting.
         promise: epsilon, delta, rho and the accountant in words.
+        risk: what it leaves to an attacker.
         sigma: noise scale of the finest level that is measured.
         levels: of the tree, coarse to fine.
         totals: in- and out-totals, by axis and level.
@@ -162,6 +164,7 @@ class SettingPreview:
 
     setting: Setting
     promise: str
+    risk: Risk
     sigma: float
     levels: tuple[LevelPreview, ...]
     totals: tuple[TotalPreview, ...]
@@ -223,6 +226,7 @@ class Preview:
                 "unit": one.setting.unit.to_dict(),
                 "split": one.setting.split,
                 "promise": one.promise,
+                "risk": one.risk.to_dict(),
                 "sigma": one.sigma,
                 "finest_usable": one.finest_usable and one.finest_usable.name,
                 "levels": [asdict(level) for level in one.levels],

@@ -1,19 +1,15 @@
 """The page of a preview: what each setting would publish, in words, curves and tables."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from inftda.evaluation.typical import TypicalError
 from inftda.files import check_file
 from inftda.pages import html
 from inftda.pages.charts import Line, LineChart, shade_of
 from inftda.previews.findings import WHAT_IS_USABLE, LevelPreview, Preview, SettingPreview
-
-#: What somebody believed before, to show what epsilon means.
-BELIEF: Final = 0.1
 
 
 def write_preview_page(
@@ -23,8 +19,6 @@ def write_preview_page(
     check_file(Path(out), force=force)
     facts = {
         "preview": preview,
-        "belief": BELIEF,
-        "believed_after": believed_after,
         "what_is_usable": WHAT_IS_USABLE,
         "groups": _groups(preview),
     }
@@ -36,12 +30,6 @@ def write_preview_page(
         is_confidential=preview.is_confidential,
     )
     return html.write_page(Path(out), page, is_confidential=preview.is_confidential)
-
-
-def believed_after(epsilon: float) -> float:
-    """What somebody can come to believe of one person at most, delta aside."""
-    gained = BELIEF * math.exp(min(epsilon, 700.0))
-    return gained / (1 - BELIEF + gained)
 
 
 def _groups(preview: Preview) -> list[dict[str, Any]]:

@@ -29,7 +29,6 @@ from inftda.evaluation.typical import (
 )
 from inftda.files import check_file
 from inftda.noise.bits import RandomSource, SecureSource
-from inftda.noise.quantiles import half_width
 from inftda.options import (
     PROMISE,
     Accountant,
@@ -40,6 +39,7 @@ from inftda.options import (
     Doc,
     Group,
     Levels,
+    Method,
     Option,
     Order,
     Rhos,
@@ -60,7 +60,8 @@ from inftda.previews.findings import (
 from inftda.previews.page import write_preview_page
 from inftda.previews.stand_in import StandIn, from_flows, from_totals
 from inftda.privacy.bounds import error_bounds
-from inftda.privacy.plan import DEFAULT_ACROSS, Plan, make_plan
+from inftda.privacy.plan import Plan, make_plan, usual_split
+from inftda.privacy.risk import risk_of
 from inftda.privacy.unit import UNIT, Unit
 from inftda.publication.trust import planned_totals
 from inftda.reading import Columns, table_from
@@ -113,17 +114,18 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     levels: Levels = None,
     order: Order = None,
     rho: Rhos = None,
+    method: Method = "inftda",
     split: Annotated[
         Any,
         Option(
             "How the budget is split over the levels; or several splits to try.",
-            metavar="uniform|geometric:R|W,W,...",
+            metavar="log|uniform|geometric:R|W,W,...",
             parse=splits,
             panel=PROMISE,
             is_repeated=True,
         ),
-    ] = "uniform",
-    across: Across = DEFAULT_ACROSS,
+    ] = None,
+    across: Across = None,
     accountant: Accountant = "auto",
     runs: Annotated[int, Option("Simulated releases of each setting.")] = 5,
     within: Annotated[
@@ -164,7 +166,10 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     tree = columns.tree(areas, axis=axis, levels=levels, order=order)
     # Planned before anything is made up, so that a wrong setting is reported at once.
     strength = {"epsilon": epsilon} if rho is None else {"rho": rho}
-    budget: dict[str, Any] = {"delta": delta, "accountant": accountant, "across": across}
+    budget: dict[str, Any] = {
+        "delta": delta, "accountant": accountant, "method": method, "across": across,
+    }  # fmt: skip
+    split = usual_split(method)[0] if split is None else split
     settings = _settings(tree, unit, split, strength, budget)
     if stand_in is not None:
         made = from_flows(
@@ -307,10 +312,11 @@ def _simulate(
         _level(level, bounds[level.index], [run[level.index] for run in measured], tally, close)
         for level, tally, close in zip(shown_levels, tallies, near, strict=True)
     )
-    widths = {table.depths: half_width(sigma) for table, sigma in planned_totals(tree, plan)}
+    widths = {table.depths: noise.half_width() for table, noise in planned_totals(tree, plan)}
     noise = [level.sigma for level in plan.levels]
     totals = tuple(one.errors(widths) for one in sums)
-    return SettingPreview(setting, plan.describe(), noise[-1], levels, totals)
+    promise = f"{plan.describe()}; {plan.describe_noise()}"
+    return SettingPreview(setting, promise, risk_of(plan), noise[-1], levels, totals)
 
 
 def _level(

@@ -1,10 +1,11 @@
 """Accounting: from the noise of all levels to (epsilon, delta), and back.
 
-Two accountants, both upper bounds of the truth:
+Three accountants, all of them upper bounds of the truth:
 
 - `exact`: the law of the privacy loss itself; one-trip units whose Gaussian variances are whole
   fractions of one variance, which `commensurable` makes of nearly every split of the budget;
-- `zcdp`: the tight conversion of zCDP; any unit, any split.
+- `zcdp`: the tight conversion of zCDP; any unit, any split;
+- `pure`: epsilon with delta 0, a sum; Laplace noise everywhere.
 
 `auto` is `exact` where that is valid. Laplace noise is a mixture of few losses, each of which
 shifts the curve of the Gaussian noise. All rounding goes to the safe side: noise, epsilon and delta
@@ -24,13 +25,14 @@ from inftda.numbers import (
     MIN_DELTA,
     checked_delta,
     checked_epsilon,
+    exact_number,
     root_up,
     round_up,
 )
 from inftda.privacy.exact import MAX_RATIO, LossLattice
 
 #: "auto" is one of the others, once it is known what is measured.
-UsedAccountant = Literal["exact", "zcdp"]
+UsedAccountant = Literal["exact", "zcdp", "pure"]
 ACCOUNTANTS: Final = ("auto", *get_args(UsedAccountant))
 Number = Fraction | float | str
 #: From epsilon to delta, rounded up.
@@ -39,7 +41,7 @@ Curve = Callable[[float], float]
 #: What is promised lies so far on the safe side of what was computed, so that a check on
 #: another machine, whose floats may round otherwise, comes to the same verdict. Calibration stops
 #: when rho is known so well.
-_MARGIN: Final = {"zcdp": 1e-12, "exact": 1e-9}
+_MARGIN: Final = {"zcdp": 1e-12, "exact": 1e-9, "pure": 0.0}
 #: Shares of the budget may be so far from what was asked for, to be commensurable.
 _MAX_DEVIATION: Final = 0.01
 _GROWTH: Final = 1.25
@@ -55,15 +57,16 @@ class Noise(NamedTuple):
         sigma2: variance parameter of a discrete Gaussian, or the square of the scale of a discrete
             Laplace; exact.
         squared_sensitivity: square of its l2 sensitivity.
-        n_shifts: number of cells that change by one in the worst case; 0 for units of
-            several trips, whose changes are not of that kind.
+        sides: 2 where some cells lose what others gain, 1 where cells only lose or only gain.
         family: which of the two it is.
+        trips: what the cells of one side change by at most, together.
     """
 
     sigma2: Fraction
     squared_sensitivity: int
-    n_shifts: int
+    sides: int
     family: Family = "gaussian"
+    trips: int = 1
 
     @property
     def law(self) -> Law:
@@ -75,14 +78,20 @@ class Noise(NamedTuple):
         """What it costs in zCDP."""
         return self.squared_sensitivity / (2 * self.sigma2)
 
+    @property
+    def epsilon(self) -> Fraction:
+        """What it costs in pure differential privacy, if it is Laplace noise."""
+        return self.sides * self.trips / self.law.scale
+
 
 class Share(NamedTuple):
     """A level or table before its noise is known: its part of the budget, and what can change."""
 
     weight: Fraction
     squared_sensitivity: int
-    n_shifts: int
+    sides: int
     family: Family = "gaussian"
+    trips: int = 1
 
     @property
     def variance(self) -> Fraction:
@@ -109,7 +118,7 @@ def commensurable(shares: Sequence[Share], n_levels: int) -> tuple[Share, ...]:
         Noise is calibrated for the shares that come out, so their rounding promises nothing more.
     """
     bells = [share for share in shares if share.family == "gaussian"]
-    if not bells or not all(share.n_shifts for share in shares):
+    if not bells or any(share.trips > 1 for share in shares):
         return tuple(shares)
     if len(bells) < len(shares):
         n_bells = sum(share.family == "gaussian" for share in shares[:n_levels])
@@ -153,9 +162,7 @@ def noise_at(rho: Fraction, shares: Sequence[Share]) -> tuple[Noise, ...]:
     of one variance stay so: that one is rounded.
     """
     scale = sum(share.weight for share in shares) / (2 * rho)
-    lattice = LossLattice.of(
-        (share.variance, share.n_shifts) for share in shares if share.family == "gaussian"
-    )
+    lattice = _lattice(share for share in shares if share.family == "gaussian")
     unit = Fraction(0) if lattice is None else round_up(scale * lattice.sigma2)
 
     def square(share: Share) -> Fraction:
@@ -165,10 +172,16 @@ def noise_at(rho: Fraction, shares: Sequence[Share]) -> tuple[Noise, ...]:
             return round_up(scale * share.variance)
         return unit * share.variance / lattice.sigma2
 
-    return tuple(
-        Noise(square(share), share.squared_sensitivity, share.n_shifts, share.family)
-        for share in shares
-    )
+    return tuple(Noise(square(share), *share[1:]) for share in shares)
+
+
+def pure_noise(epsilon: Fraction, shares: Sequence[Share]) -> tuple[Noise, ...]:
+    """Laplace noise that costs `epsilon` or a trifle less in all, with delta 0, by the shares."""
+    whole = sum(share.weight for share in shares)
+    scales = [
+        round_up(share.sides * share.trips * whole / (epsilon * share.weight)) for share in shares
+    ]
+    return tuple(Noise(b**2, *share[1:]) for b, share in zip(scales, shares, strict=True))
 
 
 def total_rho(noise: Iterable[Noise]) -> Fraction:
@@ -182,16 +195,20 @@ def resolve(accountant: str, parts: Iterable[Noise]) -> UsedAccountant:
         raise PrivacyError(
             f"accountant must be one of {', '.join(ACCOUNTANTS)}, got {str(accountant)[:40]!r}"
         )
+    parts = tuple(parts)
+    bells = _bells(parts)
+    if accountant == "pure":
+        if bells:
+            raise PrivacyError("the accountant 'pure' is for `delta=0`; use another, or 'auto'")
+        return "pure"
+    is_single = all(part.trips == 1 for part in parts)
     if accountant == "zcdp":
         return "zcdp"
-    parts = tuple(parts)
-    if all(part.n_shifts for part in parts) and (
-        not (bells := _bells(parts)) or _lattice(bells) is not None
-    ):
+    if is_single and (not bells or _lattice(bells) is not None):
         return "exact"
     if accountant == "auto":
         return "zcdp"
-    if not all(part.n_shifts for part in parts):
+    if not is_single:
         raise PrivacyError(
             "the accountant 'exact' is valid for units of one trip only; use 'zcdp' or 'auto'"
         )
@@ -204,15 +221,14 @@ def resolve(accountant: str, parts: Iterable[Noise]) -> UsedAccountant:
 def privacy_curve(accountant: str, noise: Iterable[tuple[Any, ...]]) -> Curve:
     """From epsilon to the delta of this noise, rounded up; see `Noise`."""
     parts = _checked(noise)
-    used, rho = resolve(accountant, parts), total_rho(parts)
-    bells, others = _bells(parts), [part for part in parts if part.family == "laplace"]
-    inner = _bell_curve(used, bells)
-    losses = _laplace_losses(others) if all(part.n_shifts for part in others) else None
+    used, rho, pure = resolve(accountant, parts), total_rho(parts), pure_epsilon(parts)
+    bells, others = _bells(parts), [part for part in parts if part.law.is_laplace]
+    inner, losses = _bell_curve(used, bells), _laplace_losses(others)
 
     def curve(epsilon: float) -> float:
+        if pure is not None and exact_number(epsilon) >= pure:
+            return 0.0
         found = _by_zcdp(rho, Fraction(epsilon))
-        if losses is None:
-            return found
         # Every term is at least what it should be: weights are rounded up, and so are deltas.
         terms = (weight * inner(Fraction(epsilon) - loss) for weight, loss in losses)
         return min(found, max(MIN_DELTA, math.fsum(terms) * (1 + 2.0**-50)), 1.0)
@@ -220,13 +236,26 @@ def privacy_curve(accountant: str, noise: Iterable[tuple[Any, ...]]) -> Curve:
     return curve
 
 
+def pure_epsilon(parts: Iterable[Noise]) -> Fraction | None:
+    """What Laplace noise alone costs with delta 0, exact; None if some noise is Gaussian."""
+    parts = tuple(parts)
+    return None if _bells(parts) else sum((part.epsilon for part in parts), Fraction(0))
+
+
 def _bells(parts: Iterable[Noise]) -> list[Noise]:
     """Those with Gaussian noise."""
     return [part for part in parts if part.family == "gaussian"]
 
 
-def _lattice(bells: Iterable[Noise]) -> LossLattice | None:
-    return LossLattice.of((part.sigma2, part.n_shifts) for part in bells)
+def _lattice(bells: Iterable[Noise] | Iterable[Share]) -> LossLattice | None:
+    """All cells with Gaussian noise that one trip changes; None if there is no such lattice."""
+    cells = [
+        (part.sigma2 if isinstance(part, Noise) else part.variance, part.sides, part.trips)
+        for part in bells
+    ]
+    if not cells or any(trips > 1 for *_, trips in cells):
+        return None
+    return LossLattice.of((variance, sides) for variance, sides, _ in cells)
 
 
 def _bell_curve(used: UsedAccountant, bells: Sequence[Noise]) -> Callable[[Fraction], float]:
@@ -246,19 +275,19 @@ def _by_zcdp(rho: Fraction, epsilon: Fraction) -> float:
 
 
 def _laplace_losses(parts: Iterable[Noise]) -> list[tuple[float, Fraction]]:
-    """What unit shifts of cells with Laplace noise lose, and how likely that is at most.
+    """What changes of cells with Laplace noise of scale b lose, and how likely that is at most.
 
-    A cell of scale b loses 1 / b with probability 1 / (1 + exp(-1 / b)) and -1 / b otherwise
-    (docs/proofs/accounting.md, section 7).
+    One side of a change, of m trips, loses at worst m / b with probability 1 / (1 + exp(-m / b))
+    and -m / b otherwise (docs/proofs/accounting.md, section 7).
     """
     found = [(1.0, Fraction(0))]
     for part in parts:
-        rate = 1 / part.law.scale
+        rate = part.trips / part.law.scale
         odds = math.exp(-float(rate))
         # Rounding the rate moves the exponential by as many units; all else by fewer than 16.
         slack = 1 + (16 + float(rate)) * 2.0**-52
         more, less = slack / (1 + odds), slack * odds / (1 + odds)
-        for _ in range(part.n_shifts):
+        for _ in range(part.sides):
             merged: dict[Fraction, float] = {}
             for weight, loss in found:
                 for chance, change in ((more, rate), (less, -rate)):
@@ -328,7 +357,7 @@ def _largest_rho(
     def excess(rho: float) -> float:
         """Log of delta over what is allowed; the guarantee holds where it is not positive."""
         noise = noise_at(Fraction(rho), shares)
-        return math.log(privacy_curve(accountant, noise)(epsilon) / target)
+        return math.log(max(MIN_DELTA, privacy_curve(accountant, noise)(epsilon)) / target)
 
     if accountant == "zcdp":
         # epsilon = rho + 2 sqrt(rho log(1 / delta)), solved for rho: safe, and not far off.
@@ -385,10 +414,10 @@ def _checked(noise: Iterable[tuple[Any, ...]]) -> tuple[Noise, ...]:
                 "sigma2 and squared sensitivity must be > 0, got "
                 f"{part.sigma2} and {part.squared_sensitivity}"
             )
-        if part.n_shifts not in {0, part.squared_sensitivity}:
+        if part.trips == 1 and part.sides != part.squared_sensitivity:
             raise PrivacyError(
-                "n_shifts must be 0 or the squared sensitivity (cells that change by one), "
-                f"got {part.n_shifts} and {part.squared_sensitivity}"
+                "one trip changes as many cells as its squared sensitivity, by one each, got "
+                f"{part.sides} and {part.squared_sensitivity}"
             )
     return parts
 

@@ -29,7 +29,7 @@ from inftda.privacy.exact import (
     log_theta_excess,
     rounding_of_sum,
 )
-from inftda.privacy.plan import Plan, measured_levels
+from inftda.privacy.plan import Plan, measured_levels, measured_tables
 from inftda.tree import HARD_REACH, Tree, TreeLevel
 
 if TYPE_CHECKING:
@@ -122,7 +122,8 @@ def _moved(tree: Tree, plan: Plan) -> dict[int, tuple[int, int]]:
     levels = {level.index: level for level in plan.levels}
     planned = {table.depths: table for table in plan.tables}
     moved: dict[int, tuple[int, int]] = {}
-    for table in tree.off_tree if plan.tables else ():
+    measured = measured_tables(tree, is_pure=plan.is_pure) if planned else ()
+    for table in measured:
         level = levels[table.index]
         hard_from = table.hard_from((level.sigma / planned[table.depths].sigma) ** 2)
         reach = HARD_REACH if table.level.most_parents >= hard_from else 1

@@ -66,10 +66,10 @@ class LossLattice:
         """The lattice of (variance, number of cells that change by one); None if there is none."""
         cells = tuple(cells)
         first, unit = cells[0][0], 1
-        for sigma2, n_shifts in cells:
+        for sigma2, _ in cells:
             relative = first / sigma2
             unit = math.lcm(unit, relative.denominator)
-            if not n_shifts or max(unit, relative.numerator) > MAX_RATIO:
+            if max(unit, relative.numerator) > MAX_RATIO:
                 return None
         ratios = sorted(int(unit * first / s) for s, n_shifts in cells for _ in range(n_shifts))
         return cls(unit * first, tuple(ratios)) if ratios[-1] <= MAX_RATIO else None

@@ -40,21 +40,36 @@ from inftda.privacy.accounting import (
     max_rho,
     noise_at,
     privacy_curve,
+    pure_noise,
     resolve,
     total_rho,
 )
 from inftda.privacy.unit import UNIT_KEYS, Unit
 from inftda.tree import OffTree, Tree, TreeLevel
 
-#: "uniform", "geometric:RATIO", weights in order of levels, or weights by name or index.
+#: "log", "uniform", "geometric:RATIO", weights in order of levels, or weights by name or index.
 Split = str | Sequence[Fraction | float] | Mapping[str | int, Fraction | float]
 #: What is drawn: a level by its number, a table off the tree by the depths of its axes.
 Key = int | tuple[int, ...]
+Shares = tuple[Share, ...]
 
 #: Below this noise scale of a level nothing is gained across: no table off the tree is measured.
-LEAST_SIGMA2: Final = 1
-#: Part of the budget (rho) that tables off the tree get unless told otherwise.
-DEFAULT_ACROSS: Final = 0.08
+LEAST_SIGMA: Final = 1
+#: The split of the budget, and the part of it for tables off the tree, that a method stands for.
+METHODS: Final[Mapping[str, tuple[str, Fraction]]] = {
+    "inftda": ("log", Fraction(8, 100)),
+    "paper": ("uniform", Fraction(0)),
+}
+#: The split by logarithms makes the largest of N draws equal at all levels, but with this
+#: probability (docs/decisions.md, "The split of the budget").
+_EXCEEDED: Final = Fraction(1, 20)
+#: With Laplace noise the finest level may have this times that largest draw.
+_FINEST: Final = Fraction(5, 4)
+#: With fewer children of a parent at the finest level, on average, errors there come from the level
+#: above, and Laplace noise does not pay.
+_LEAST_CHILDREN: Final = 4
+#: It has to lower the noise of the finest level by more than it raises that of others.
+_LEAST_GAIN: Final = 0.95
 #: Of the budget: with more for tables off the tree, little would be left for the tree itself.
 MAX_ACROSS: Final = Fraction(1, 2)
 _STEEPEST: Final = 100
@@ -167,6 +182,16 @@ class Account:
             )
 
 
+def _noise_words(levels: Sequence[LevelPlan]) -> str:
+    """The law of noise that some levels share, and how wide it is."""
+    is_laplace = levels[0].noise.is_laplace
+    widths = [float(level.noise.scale) if is_laplace else level.sigma for level in levels]
+    low, high = f"{min(widths):.3g}", f"{max(widths):.3g}"
+    width = low if low == high else f"{low} to {high}"
+    kind = "Laplace noise of scale" if is_laplace else "Gaussian noise of standard deviation"
+    return f"discrete {kind} {width}"
+
+
 def _listed(keys: Iterable[Key]) -> str:
     """Levels by their numbers, tables by their depths."""
     return str(sorted(keys, key=str))
@@ -206,13 +231,13 @@ class Plan:
     @property
     def measured(self) -> tuple[Noise, ...]:
         """The levels and tables as accounting sees them: each changes on its own."""
-        is_single = self.unit.is_single_trip
         return tuple(
             Noise(
                 part.sigma2,
                 part.squared_sensitivity,
-                part.squared_sensitivity * is_single,
+                self.unit.sides(part.index),
                 part.family,
+                self.unit.trips,
             )
             for part in self.parts
         )
@@ -223,9 +248,21 @@ class Plan:
         return total_rho(self.measured)
 
     @property
+    def share_across(self) -> Fraction:
+        """Part of the budget that tables off the tree cost."""
+        costs = [noise.epsilon if self.is_pure else noise.rho for noise in self.measured]
+        return sum(costs[len(self.levels) :], Fraction(0)) / sum(costs, Fraction(0))
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether it promises epsilon with delta 0."""
+        return self.accountant == "pure"
+
+    @property
     def is_precise(self) -> bool:
-        """Whether a level has so little noise that nothing is measured across."""
-        return min(level.sigma2 for level in self.levels) < LEAST_SIGMA2
+        """Whether levels above the finest have so little noise that nothing is measured across."""
+        above = self.levels[:-1] or self.levels
+        return min(level.sigma for level in above) < LEAST_SIGMA
 
     def account(self) -> Account:
         """A fresh account of what has been drawn: use one for each release."""
@@ -243,7 +280,9 @@ class Plan:
             return
         if self.epsilon is None or self.delta is None:
             raise BudgetError("epsilon and delta are promised together or not at all")
-        delta = checked_delta(self.delta)
+        if (self.delta == 0) != self.is_pure:
+            raise BudgetError("delta is 0 by the accountant 'pure', and by no other")
+        delta = self.delta if self.is_pure else checked_delta(self.delta)
         if not 0 <= self.epsilon < math.inf:
             raise BudgetError(f"epsilon must be a number of at least 0, got {self.epsilon}")
         found = privacy_curve(self.accountant, self.measured)(self.epsilon)
@@ -271,7 +310,7 @@ class Plan:
         # With distinct trips the figure depends on the tree, which only `verify(tree)` has.
         least = 1 if self.unit.distinct else most
         for part in self.parts:
-            sides = 2 if self.unit.is_substitute and part.index else 1
+            sides = self.unit.sides(part.index)
             fits = least * sides <= part.squared_sensitivity <= most * sides
             if part.sigma2 <= 0 or not fits:
                 raise BudgetError(
@@ -281,18 +320,17 @@ class Plan:
                 )
             check_drawable(part.sigma2)
             part.noise.check()
-        cost = sum((table.rho for table in self.tables), Fraction(0))
-        if cost > checked_across(self.across) * self.rho * (1 + _ROUNDING):
+        if self.share_across > checked_across(self.across) * (1 + _ROUNDING):
             raise BudgetError(
-                f"tables off the tree cost {float(cost):g}, more than the part {self.across} of "
-                f"rho {float(self.rho):g} that the plan states for them"
+                f"tables off the tree cost the part {float(self.share_across):g} of the budget, "
+                f"more than {self.across}, which the plan states for them"
             )
 
     def _for(self, tree: Tree) -> "Plan":
         """The plan that this noise makes for a tree."""
         levels = measured_levels(tree, self.unit)
         is_across = self.across and (self.tables or not self.is_precise)
-        tables = tree.off_tree if is_across else ()
+        tables = measured_tables(tree, is_pure=self.is_pure) if is_across else ()
         found = [len(self.levels), len(self.tables)]
         if found != [len(levels), len(tables)]:
             raise BudgetError(
@@ -314,6 +352,16 @@ class Plan:
             f"epsilon = {rounded_up(self.epsilon)}, delta = {rounded_up(self.delta)} "
             f"by the accountant '{self.accountant}'; {cost}"
         )
+
+    def describe_noise(self) -> str:
+        """The noise of the levels in one sentence."""
+        *above, finest = self.levels
+        if any(level.family != finest.family for level in above):
+            return (
+                f"{_noise_words([finest])} at the finest level, where trips are few, and "
+                f"{_noise_words(above)} above it"
+            )
+        return f"{_noise_words(self.levels)} at every level"
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: fractions as text, so nothing is rounded."""
@@ -367,29 +415,35 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
     delta: Number | None = None,
     rho: Number | None = None,
     accountant: str = "auto",
-    split: Split = "uniform",
-    across: Number = 0,
+    method: str = "paper",
+    split: Split | None = None,
+    across: Number | None = None,
 ) -> Plan:
-    """Noise for every level of a tree that keeps a promise.
+    """Noise for every level of a tree that keeps a promise; by default as in the paper.
 
     Args:
         tree: what is released; its levels, not its data.
         unit: who is protected.
         epsilon: strength of the guarantee; with `delta`, the noise follows.
-        delta: probability that it does not hold.
+        delta: probability that it does not hold; 0 for Laplace noise everywhere.
         rho: strength in zCDP, instead; with `delta`, epsilon follows, and the other way round.
         accountant: "auto" for the tightest that is valid.
-        split: of the budget over measured levels: "uniform", "geometric:RATIO" (each level
-            RATIO times the one above), weights in order, or weights by level name or index.
-        across: part of the budget for tables off the tree, which tell totals across it;
-            0.08 serves most. None is measured where a level has a noise scale below 1
-            without them: there is little to gain.
+        method: what the next two are unless they are given: "inftda" or "paper"; see `METHODS`.
+        split: of the budget over measured levels: "uniform", "log" (by the logarithm of the cells
+            of a level; with epsilon, the finest level has Laplace noise where that is less),
+            "geometric:RATIO" (each level RATIO times the one above), weights in order, or weights
+            by level name or index.
+        across: part of the budget for tables off the tree, which tell totals across it. None is
+            measured where levels above the finest have a noise scale below 1 without them: there
+            is little to gain.
 
     Privacy:
         All levels, measured with this noise, are (epsilon, delta)-differentially private
         for the unit. See docs/proofs/accounting.md.
     """
-    share = checked_across(across)
+    by_method = usual_split(method)
+    split = by_method[0] if split is None else split
+    share = checked_across(by_method[1] if across is None else across)
     levels = measured_levels(tree, unit)
     if not levels:
         raise PrivacyError(
@@ -397,44 +451,85 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
             "is public; give areas that are split at some level"
         )
     weights = _weights(split, levels, tree)
+    at = (math.inf, math.inf) if rho is not None else _both(epsilon, delta)
+    is_pure = at[1] == 0
+    accountant = _pure(accountant) if is_pure else accountant
+    usual: Family = "laplace" if is_pure else "gaussian"
 
-    def planned(tables: Sequence[OffTree] = ()) -> Plan:
-        """A plan for all levels, and some tables off the tree."""
-        mean = sum(weights, Fraction(0)) / len(weights)
-        further = [mean * weight for weight in off_tree_weights(tables, len(levels), share)]
+    def shares(weights: Sequence[Fraction], tables: Sequence[OffTree], finest: Family) -> Shares:
+        """What levels and tables have of the budget; the finest level may have other noise."""
+        further = off_tree_weights(tables, sum(weights, Fraction(0)), share)
         parts: list[TreeLevel | OffTree] = [*levels, *tables]
         asked = [
-            Share(weight, unit.squared_sensitivity(part), unit.n_shifts(part))
+            Share(
+                weight,
+                unit.squared_sensitivity(part),
+                unit.sides(part.index),
+                finest if part is levels[-1] else usual,
+                unit.trips,
+            )
             for weight, part in zip((*weights, *further), parts, strict=True)
         ]
-        shares = commensurable(asked, len(levels))
-        if rho is None:
-            at, target = _both(epsilon, delta)
-            total = max_rho(accountant, epsilon=at, delta=target, shares=shares)
-            noise = noise_at(total, shares)
-            promise: tuple[float | None, float | None] = at, target
-        else:
-            noise = noise_at(checked_rho(rho), shares)
-            promise = _implied(accountant, noise, epsilon, delta)
-        check_drawable(max(part.sigma2 for part in noise))
-        used = resolve(accountant, noise)
-        if accountant == "auto" and promise == (None, None):
-            used = "zcdp"  # only rho is promised, which needs no other
-        return Plan(
-            unit=unit,
-            accountant=used,
-            epsilon=promise[0],
-            delta=promise[1],
-            levels=_with_noise(levels, unit, noise[: len(levels)]),
-            across=share,
-            tables=_with_noise(tables, unit, noise[len(levels) :]),
-        )
+        return commensurable(asked, len(levels))
 
-    plan = planned()
-    if share and not plan.is_precise:
-        plan = planned(tree.off_tree)
+    def noise_of(shares: Shares, accountant: str) -> tuple[Noise, ...]:
+        """Noise that keeps the promise, and that can be drawn."""
+        if rho is not None:
+            noise = noise_at(checked_rho(rho), shares)
+        elif is_pure:
+            noise = pure_noise(exact_number(at[0]), shares)
+        else:
+            largest = max_rho(accountant, epsilon=at[0], delta=at[1], shares=shares)
+            noise = noise_at(largest, shares)
+        check_drawable(max(part.sigma2 for part in noise))
+        return noise
+
+    # What is drawn is decided by the quick accountant: the rule has to be public, not sharp.
+    finest, rough = usual, noise_of(shares(weights, (), usual), "zcdp")
+    may_differ = split == "log" and rho is None and not is_pure
+    if may_differ and levels[-1].mean_children >= _LEAST_CHILDREN:
+        heavier = [*weights[:-1], _finest_weight(levels[-1])]
+        other = noise_of(shares(heavier, (), "laplace"), "zcdp")
+        # It lowers noise of the finest level, and raises that of all others by one factor.
+        change = [new.law.sigma / old.law.sigma for new, old in zip(other, rough, strict=True)]
+        if change[0] * change[-1] < _LEAST_GAIN:
+            finest, weights, rough = "laplace", heavier, other
+    least = min(part.law.sigma for part in rough[: max(1, len(levels) - 1)])
+    tables = measured_tables(tree, is_pure=is_pure) if share and least >= LEAST_SIGMA else ()
+    noise = noise_of(shares(weights, tables, finest), accountant)
+    promise: tuple[float | None, float | None] = (
+        at if rho is None else _implied(accountant, noise, epsilon, delta)
+    )
+    used = resolve(accountant, noise)
+    if accountant == "auto" and promise == (None, None):
+        used = "zcdp"  # only rho is promised, which needs no other
+    plan = Plan(
+        unit=unit,
+        accountant=used,
+        epsilon=promise[0],
+        delta=promise[1],
+        levels=_with_noise(levels, unit, noise[: len(levels)]),
+        across=share,
+        tables=_with_noise(tables, unit, noise[len(levels) :]),
+    )
     plan.verify(tree)
     return plan
+
+
+def usual_split(method: str) -> tuple[str, Fraction]:
+    """The split, and the part for tables off the tree, that a method stands for."""
+    if method not in METHODS:
+        raise PrivacyError(f"`method=` must be inftda or paper, got {str(method)[:40]!r}")
+    return METHODS[method]
+
+
+def _pure(accountant: str) -> str:
+    """The accountant of delta 0, unless another is asked for."""
+    if accountant not in {"auto", "pure"}:
+        raise PrivacyError(
+            f"`delta=0` is accounted for by 'pure' (or 'auto'), got {str(accountant)[:40]!r}"
+        )
+    return "pure"
 
 
 def measured_levels(tree: Tree, unit: Unit) -> list[TreeLevel]:
@@ -442,6 +537,15 @@ def measured_levels(tree: Tree, unit: Unit) -> list[TreeLevel]:
     root, *others = tree.levels
     below = [level for level in others if not level.is_trivial]
     return below if unit.root_is_public else [root, *below]
+
+
+def measured_tables(tree: Tree, *, is_pure: bool) -> tuple[OffTree, ...]:
+    """Tables off the tree that get noise.
+
+    With delta 0 every table costs as much as it would alone, so only totals of the finest areas
+    are measured.
+    """
+    return tuple(table for table in tree.off_tree if table.is_finest_one_way or not is_pure)
 
 
 def _with_noise(
@@ -452,27 +556,20 @@ def _with_noise(
     return tuple(LevelPlan.of(part, unit, Law(drawn.sigma2, drawn.family)) for part, drawn in pairs)
 
 
-def off_tree_weights(tables: Sequence[OffTree], n_tree: int, share: Fraction) -> list[Fraction]:
-    """Weights of off-tree tables, where each of the tree's `n_tree` measured levels has weight 1.
+def off_tree_weights(
+    tables: Sequence[OffTree], of_levels: Fraction, share: Fraction
+) -> list[Fraction]:
+    """Weights of off-tree tables, where the levels of the tree have `of_levels` together.
 
-    Together they have at most `share` of the whole, up to half of that for the totals of the
-    finest areas, which people ask for first. All weights are one over a power of two, so that
-    variances are whole multiples of one another, also after rounding: the exact accountant
-    needs that.
+    Together they have `share` of the whole, half of that for the totals of the finest areas, which
+    people ask for first.
     """
     n_finest = sum(table.is_finest_one_way for table in tables)
-    budget = n_tree * share / (1 - share)
-    finest = _largest_weight(n_finest, budget / 2)
-    other = _largest_weight(len(tables) - n_finest, budget - n_finest * finest)
+    n_other = len(tables) - n_finest
+    budget = of_levels * share / (1 - share)
+    finest = budget / n_finest / (2 if n_other else 1) if n_finest else Fraction(0)
+    other = (budget - n_finest * finest) / n_other if n_other else Fraction(0)
     return [finest if table.is_finest_one_way else other for table in tables]
-
-
-def _largest_weight(n: int, budget: Fraction) -> Fraction:
-    """The largest power of two, at most 1, that n tables can have."""
-    weight = Fraction(1)
-    while n * weight > budget:
-        weight /= 2
-    return weight
 
 
 def checked_across(across: Number) -> Fraction:
@@ -493,7 +590,8 @@ def _both(epsilon: Number | None, delta: Number | None) -> tuple[float, float]:
             "a budget is either epsilon and delta, or rho; got "
             f"epsilon = {epsilon}, delta = {delta}"
         )
-    return checked_epsilon(epsilon), checked_delta(delta)
+    is_zero = delta in {0, "0"}
+    return checked_epsilon(epsilon), 0.0 if is_zero else checked_delta(delta)
 
 
 def _implied(
@@ -516,6 +614,8 @@ def _implied(
 
 def _weights(split: Split, measured: Sequence[TreeLevel], tree: Tree) -> list[Fraction]:
     """A positive weight for each measured level; only their ratios matter."""
+    if split == "log":
+        return [Fraction(log_cells(level)) for level in measured]
     if isinstance(split, str):
         ratio = _ratio(split)
         return [ratio**position for position in range(len(measured))]
@@ -532,6 +632,19 @@ def _weights(split: Split, measured: Sequence[TreeLevel], tree: Tree) -> list[Fr
     return [_weight(weight) for weight in split]
 
 
+def log_cells(level: TreeLevel) -> Fraction:
+    """Logarithm of the cells of a level over a small probability, to a sixteenth."""
+    return Fraction(round(16 * math.log(level.n_nodes / _EXCEEDED)), 16)
+
+
+def _finest_weight(level: TreeLevel) -> Fraction:
+    """Weight of Laplace noise at the finest level, as the logarithms of others are weights.
+
+    The largest of N draws is sigma sqrt(2 log(20 N)) for a Gaussian, b log(20 N) for a Laplace.
+    """
+    return log_cells(level) ** 2 / (2 * _FINEST**2)
+
+
 def _ratio(split: str) -> Fraction:
     if split == "uniform":
         return Fraction(1)
@@ -541,8 +654,8 @@ def _ratio(split: str) -> Fraction:
         if kind == "geometric" and Fraction(1, _STEEPEST) <= ratio <= _STEEPEST:
             return ratio
     raise PrivacyError(
-        "split must be 'uniform', weights by level, or like 'geometric:1.3', with a ratio between "
-        f"{1 / _STEEPEST:g} and {_STEEPEST} (1.15 to 1.5 favours the leaves), got {split!r}"
+        "split must be 'log', 'uniform', weights by level, or like 'geometric:1.3', with a ratio "
+        f"between {1 / _STEEPEST:g} and {_STEEPEST}, got {split!r}"
     )
 
 

@@ -97,18 +97,19 @@ class Unit:
             No pair of neighbours is further apart at this level. See
             `docs/proofs/sensitivity.md`, theorem 1.
         """
-        if level.index == 0:
-            return 0 if self.root_is_public else self._most_in(level)
-        return self._most_in(level) * (2 if self.is_substitute else 1)
+        if level.index == 0 and self.root_is_public:
+            return 0
+        return self._most_in(level) * self.sides(level.index)
 
-    def n_shifts(self, level: "TreeLevel | OffTree") -> int:
-        """Number of cells of a level that change by one; 0 if changes are not of that kind.
+    def sides(self, index: int) -> int:
+        """2 where cells of a level may lose trips that others gain, 1 where they do only one.
 
         Privacy:
-            For one-trip units no pair of neighbours changes more cells of the level, none of
-            them by more than one, and below the root some pair changes that many at every level.
+            On each side cells change by `trips` at most, together. For one-trip units that is
+            one cell for each side, and below the root some pair of neighbours changes as many at
+            every level.
         """
-        return self.squared_sensitivity(level) if self.is_single_trip else 0
+        return 2 if self.is_substitute and index else 1
 
     def _most_in(self, level: "TreeLevel | OffTree") -> int:
         """Largest sum of squares of one person's counts over the nodes of a level."""
@@ -123,15 +124,14 @@ class Unit:
                 return total + left**2
         return total
 
-    def describe(self) -> str:
-        """The unit in plain words.
+    def describe(self, one: str = "trip", many: str = "trips") -> str:
+        """The unit in plain words; `one` and `many` say what a person has in the table.
 
         >>> Unit("add-remove", trips=3, distinct=True).describe()
         'a person with at most 3 different trips may be added or removed; the total is noised'
         """
-        trips = "1 trip" if self.trips == 1 else f"{self.trips} trips"
-        if self.distinct and self.trips > 1:
-            trips = f"{self.trips} different trips"
+        kind = "different " if self.distinct and self.trips > 1 else ""
+        trips = f"{self.trips} {kind}{one if self.trips == 1 else many}"
         bound = "exactly" if self.exactly else "at most"
         change = "replaced by another" if self.is_substitute else "added or removed"
         total = "public" if self.root_is_public else "noised"

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -22,12 +23,12 @@ import msgspec
 import pyarrow as pa
 
 from inftda import __version__
-from inftda.errors import ReleaseError
+from inftda.errors import InftdaError, ReleaseError
 from inftda.files import is_plain
 from inftda.hierarchy import OUTSIDE
 from inftda.privacy.plan import Plan
 from inftda.privacy.unit import Unit
-from inftda.tree import Tree
+from inftda.tree import DESTINATION, ORIGIN, Tree
 
 MEASUREMENTS_FILE: Final = "measurements.parquet"
 #: Signature of the manifest, if the release is signed.
@@ -36,6 +37,10 @@ SIGNATURE_FILE: Final = "manifest.sig"
 GET_AGAIN: Final = "get the release again from its publisher"
 #: What happened to such a release, and what to do.
 DAMAGED: Final = f"it was edited or damaged: {GET_AGAIN}"
+#: What numbers count unless something else is said: in a table of trips, and in any other.
+TRIPS, ENTRIES = "trips", "entries"
+_NOUN: Final = r"[^\W\d_][\w '-]{0,39}"
+Noun = Annotated[str, msgspec.Meta(pattern=f"^{_NOUN}$")]
 #: What is stated of the mechanism that makes releases.
 OPTIONS = {"noise": "table", "objective": "intopt"}
 #: Far more than any manifest has.
@@ -96,11 +101,28 @@ class Counting:
 
     With a person column it is `bounded`: no more trips of each person are counted than the unit of
     privacy has. Rows without a known area are not there ("error"), have an area of their own on the
-    axes that have one ("outside"), or are not counted ("drop").
+    axes that have one ("outside"), or are not counted ("drop"). `what` is what the numbers count,
+    in the plural: trips, people, jobs.
     """
 
     bounded: bool = False
     unplaceable: Literal["error", "outside", "drop"] = "error"
+    what: Noun = TRIPS
+
+    @classmethod
+    def noun(cls, given: str | None, tree: Tree) -> str:
+        """What is counted; by default trips between two ends, and otherwise entries.
+
+        Raises:
+            InftdaError: it is not a word or two.
+        """
+        if given is None:
+            return TRIPS if {ORIGIN, DESTINATION} <= {axis.name for axis in tree.axes} else ENTRIES
+        if not re.fullmatch(_NOUN, given):
+            raise InftdaError(
+                f"`counts=` must be a word or two such as people or car trips, got {given[:40]!r}"
+            )
+        return given
 
     def words(self, unit: Unit, tree: Tree) -> tuple[str, ...]:
         """What is not in the table, or not where one would look for it; nothing if all is.
@@ -111,7 +133,7 @@ class Counting:
         'at most 10 trips of each person are counted: the table does not show all trips of people with more'
         """  # noqa: E501 - one line of output
         said = []
-        one, many = ("trip", "trips") if tree.is_od else ("entry", "entries")
+        one, many = _entries(self.what)
         is_different = unit.distinct and unit.trips > 1
         # With exactly as many trips as stated, whoever has another number stops the release.
         if self.bounded and not unit.root_is_public:
@@ -191,6 +213,11 @@ class Manifest:
         """Who is protected."""
         return self.plan.unit
 
+    @property
+    def protected(self) -> str:
+        """Who is protected, in plain words."""
+        return self.unit.describe(*_entries(self.counted.what))
+
     @cached_property
     def plan(self) -> Plan:
         """The plan; a `PrivacyError` if its noise does not give what is promised."""
@@ -231,6 +258,11 @@ class Manifest:
             ) from None
         check_text(text, manifest)
         return manifest
+
+
+def _entries(what: str) -> tuple[str, str]:
+    """What a person has in the table, one and many: whatever is counted, these are its entries."""
+    return ("trip", TRIPS) if what == TRIPS else ("entry", ENTRIES)
 
 
 def check_text(found: bytes, manifest: Manifest) -> None:

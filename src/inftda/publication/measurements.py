@@ -219,15 +219,16 @@ def read_measurements(
     # Arrow keeps what it has read with for the next time; there is none.
     pa.default_memory_pool().release_unused()
     return Measurements(
-        tuple(map(_joined, tables, found)),
+        tuple(map(join_parts, tables, found)),
         tuple(table.level.index if table.is_on_tree else None for table in tables),
     )
 
 
-def _joined(
+def join_parts(
     table: PlannedTable,
     parts: list[tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]],
 ) -> NoisyTable:
+    """A table from areas and values of its parts, which are used up."""
     areas, values = zip(*parts, strict=True)
     parts.clear()  # whose arrays are many times the rest of a release
     columns = tuple(map(np.concatenate, zip(*areas, strict=True)))

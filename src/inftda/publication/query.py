@@ -22,7 +22,7 @@ from inftda.files import FLOWS_FILE
 from inftda.inference.measured import Areas
 from inftda.inference.noise_intervals import Ends, containing
 from inftda.publication.manifest import DAMAGED
-from inftda.publication.trust import grades
+from inftda.publication.trust import GRADES, grades
 from inftda.tables import find_texts
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 
@@ -249,6 +249,17 @@ def with_intervals(table: pa.Table, ends: Ends | None, number: str = FLOW) -> pa
     for name, values in zip((LOW, HIGH, GRADE), columns, strict=True):
         table = table.append_column(name, values)
     return table
+
+
+def graded(table: pa.Table, at_least: str | None) -> pa.Table:
+    """The rows of a table of `with_intervals` whose grade is known and as good."""
+    if at_least is None:
+        return table
+    best = [*GRADES]
+    if at_least not in best:
+        raise ReleaseError(f"`at_least=` must be one of {', '.join(best)}, got {at_least!r}")
+    good = pa.array(best[: best.index(at_least) + 1])
+    return table.filter(pc.is_in(table.column(GRADE), value_set=good))
 
 
 def converted(table: pa.Table, as_: TableFormat) -> Any:

@@ -22,7 +22,7 @@ from inftda.errors import ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, whole_folder
 from inftda.inference.agreement import TableFit, fit_table, table_fits
 from inftda.inference.measured import Measurements, NoisyTable
-from inftda.options import Doc, Option, documented, lists, pairs
+from inftda.options import AtLeast, Doc, Option, documented, lists, pairs
 from inftda.publication import query
 from inftda.publication.folder import check_release, own_files, read_tree, write_public_files
 from inftda.publication.manifest import (
@@ -41,7 +41,7 @@ from inftda.publication.measurements import (
 )
 from inftda.publication.tables import Flows, read_flows, write_flows
 from inftda.publication.totals import AreaTotals, asked_total, sum_totals, totals_by_level
-from inftda.publication.trust import MAY_BE_ZERO, NOT_PRIVATE_LINE
+from inftda.publication.trust import MAY_BE_ZERO, NOT_PRIVATE_LINE, LevelUse, level_uses, use_notes
 from inftda.screen import card
 from inftda.tree import DESTINATION, ORIGIN, Tree
 
@@ -98,10 +98,12 @@ class Release:
             bool,
             Option(
                 "Add low and high: for 95 % of the published numbers of a size the true number is "
-                "between them; and a grade, from A (within 10 %) to D (may be zero). Empty where "
-                "unknown. Needs all measurements, except for totals."
+                "between them; and a grade, from A (within 10 %) to D (may be zero). They are "
+                "about noise only, not about errors of the survey. Empty where unknown. Needs all "
+                "measurements, except for totals."
             ),
         ] = False,
+        at_least: AtLeast = None,
         without_model: Annotated[
             bool, Option("Make these intervals by the noise alone: wider, without a model.")
         ] = False,
@@ -127,6 +129,7 @@ class Release:
             ReleaseError: no such axis, an axis is named twice, or an area is unknown or
                 ambiguous; or names, intervals or places are asked for, and the release has none.
         """
+        intervals = intervals or at_least is not None
         if without_model and not intervals:
             raise ReleaseError("`without_model=True` is for intervals; add `intervals=True`")
         if top is not None and top < 1:
@@ -142,6 +145,7 @@ class Release:
             if intervals:
                 known = self.intervals()
                 found = known.beside(found, shown, filters, use_model=not without_model)
+        found = query.graded(found, at_least)
         if top is not None:
             if intervals:
                 is_known = pc.not_equal(found.column(query.GRADE), MAY_BE_ZERO)
@@ -220,6 +224,18 @@ class Release:
         measured = self.measurements() if self.measured is None else self._read_measurements()
         return table_fits(self.tree, measured, *self.leaves())
 
+    @cached_property
+    def uses(self) -> tuple[LevelUse, ...]:
+        """From what size on numbers can be used, level by level; see `LevelUse.describe`."""
+        return level_uses(self)
+
+    def use_at(self, depths: Sequence[int]) -> LevelUse | None:
+        """From what size on numbers can be used at these levels of the axes; None off the tree."""
+        asked = self.tree.coarsest(depths)
+        return next(
+            (use for use in self.uses if self.tree.coarsest(use.level.depths) == asked), None
+        )
+
     def leaves(self) -> Flows:
         """The flows between finest areas, by the numbers of the areas."""
         found = read_flows(self.table, self.tree, n_flows=self.manifest.n_flows)
@@ -285,8 +301,8 @@ class Release:
         place = "in memory" if isinstance(self.table, pa.Table) else repr(self.table.parent.name)
         axes = ", ".join(axis.name for axis in self.tree.axes)
         return (
-            f"<release {place}: {self.manifest.n_flows:,} flows by {axes}, {self.total:,} in all; "
-            f"{self._promise()}>"
+            f"<release {place}: {self.manifest.n_flows:,} flows by {axes}, {self._total()}; "
+            f"{self._promise()}; {self._uses()}>"
         )
 
     def _repr_html_(self) -> str:
@@ -297,9 +313,17 @@ class Release:
         ]
         notes = [("Guarantee:", self._promise())]
         if self.manifest.private:
-            notes.insert(0, ("Protected:", self.manifest.unit.describe()))
-        title = f"Release of {self.manifest.n_flows:,} flows, {self.total:,} in all"
+            notes.insert(0, ("Protected:", self.manifest.protected))
+        notes += [("Use:", words) for words in use_notes(self)]
+        title = f"Release of {self.manifest.n_flows:,} flows, {self._total()}"
         return card(title, ("level", "areas"), rows, notes)
+
+    def _total(self) -> str:
+        return f"{self.total:,} {self.manifest.counted.what} in all"
+
+    def _uses(self) -> str:
+        """The finest level in words, where most has to be said."""
+        return "; ".join(use_notes(self)[-1:])
 
     def _promise(self) -> str:
         return self.manifest.plan.describe() if self.manifest.private else NOT_PRIVATE_LINE

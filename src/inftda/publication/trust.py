@@ -24,14 +24,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.inference.agreement import FAR, TableFit, level_sums
-from inftda.noise.quantiles import half_width
+from inftda.noise.law import Law
+from inftda.privacy.risk import risk_of
 from inftda.publication.manifest import MEASUREMENTS_FILE
 from inftda.tree import DESTINATION, ORIGIN, Marginal, OffTree, Tree, TreeLevel
 
@@ -39,16 +40,10 @@ if TYPE_CHECKING:
     from inftda.privacy.plan import Plan
     from inftda.publication.release import Release
 
-#: Above this epsilon hardly anything is promised: odds may change by a factor of 500 million.
-LARGE_EPSILON: Final = 20
+#: A promise is called weak if the best attacker is right more often than this.
+WEAK: Final = 0.9
 #: Of one over the number of people: a delta above this part of it is no promise to speak of.
 FAR_BELOW: Final = 0.1
-#: At which epsilon is judged if only rho is promised.
-_USUAL_DELTA: Final = 1e-6
-#: Said of a level of which most published numbers are noise.
-MOSTLY_NOISE: Final = "most of its pairs are noise"
-#: Said beside such a level.
-DO_NOT_USE: Final = f"do not use this level: {MOSTLY_NOISE}"
 #: Said of a release that was made with a seed, whatever its plan would promise.
 NOT_PRIVATE: Final = (
     "NOT PRIVATE: this release was made with a seed, for testing. It promises nothing and must "
@@ -69,6 +64,12 @@ GRADE_RULE: Final = (
 )
 #: The last of them.
 MAY_BE_ZERO: Final = "D"
+#: Numbers that can be used are further off than half no more often than this, and are noise alone
+#: no more often than this: at most one in 20 together.
+_RARELY: Final = 0.025
+#: Quantiles of noise are known so far.
+_LEAST_MISSED: Final = 1e-14
+_PERCENT: Final = 0.01
 #: Fewer numbers than this say nothing about a share.
 ENOUGH: Final = 30
 #: From this estimate on a level is called mostly noise.
@@ -87,11 +88,6 @@ def counting_note(release: "Release") -> str:
     """What the table leaves out, or counts where one would not look; empty if nothing."""
     manifest = release.manifest
     return "; ".join(manifest.counted.words(manifest.unit, release.tree))
-
-
-def noise_warnings(release: "Release") -> list[str]:
-    """Which levels not to use, since what they have is mostly noise."""
-    return [f"do not use the level {level.name}: {MOSTLY_NOISE}" for level in mostly_noise(release)]
 
 
 def grades(
@@ -167,15 +163,9 @@ def warnings(plan: "Plan", *, total: int | None = None) -> list[str]:
 
     `total` is the sum of released flows, if there are any: the true one may be confidential.
     """
-    said = []
-    rho = float(plan.rho)
-    # Where only rho is promised: what it comes to, by the simplest conversion.
-    epsilon = plan.epsilon or rho + 2 * math.sqrt(rho * math.log(1 / _USUAL_DELTA))
-    if epsilon > LARGE_EPSILON:
-        said.append(
-            f"epsilon above {LARGE_EPSILON} promises next to nothing; values from 0.1 to 10 are "
-            "usual"
-        )
+    said: list[str] = []
+    if risk_of(plan).success > WEAK:
+        said.append("the promise is weak; an epsilon from 0.1 to 10 is usual")
     if total is None:
         return said
     people = total // plan.unit.trips
@@ -190,20 +180,33 @@ def warnings(plan: "Plan", *, total: int | None = None) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class LevelNoise:
-    """What is published at one level, and how much of it is noise.
+class LevelUse:
+    """From what size on the published numbers of one level can be used.
 
-    Numbers above zero are published; drawn are all children of the published numbers above them;
-    small are the published ones below the noise scale.
+    Attributes:
+        level: which.
+        cells: what its numbers are called: flows, or cells of other tables.
+        what: what they count, in the plural.
+        smallest: numbers from here on can be used; None if there are none.
+        n_used: how many numbers these are.
+        share: part of all that is counted in these.
+        n_published: how many numbers are published, all above zero.
+        n_drawn: how many were drawn: all children of the published numbers above them.
+        n_small: how many of the published ones are below the noise scale.
     """
 
     level: TreeLevel
+    cells: str
+    what: str
+    smallest: int | None
+    n_used: int
+    share: float
     n_published: int
     n_drawn: int
     n_small: int
 
     @property
-    def share(self) -> float:
+    def noise_share(self) -> float:
         """Estimated part of the published numbers that are noise."""
         if self.n_published == 0:
             return 0.0
@@ -212,25 +215,105 @@ class LevelNoise:
 
     @property
     def is_mostly_noise(self) -> bool:
-        """Whether most of its pairs are noise."""
-        return self.n_published >= ENOUGH and self.share >= MOSTLY
+        """Whether most of its numbers are noise."""
+        return self.n_published >= ENOUGH and self.noise_share >= MOSTLY
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all of its numbers can be used."""
+        return self.n_used == self.n_published
+
+    @property
+    def size(self) -> str:
+        """From what size on, for a table."""
+        if self.is_all:
+            return "all"
+        return "none" if self.smallest is None else f"{self.smallest:,}"
+
+    def describe(self) -> str:
+        """In words, the same wherever they are said.
+
+        >>> level = Tree.destination_first(Hierarchy.read({"town": ["a", "b"]})).levels[-1]
+        >>> LevelUse(level, "flows", "trips", 92, 4, 0.829, 9, 99, 2).describe()
+        'use flows of 92 or more: 82 % of all trips; smaller ones may be noise'
+        """
+        if self.is_all:
+            return f"all {self.cells} can be used"
+        others = "are mostly noise" if self.is_mostly_noise else "may be noise"
+        if self.smallest is None:
+            return f"use a coarser level: no {self.cells} are large enough, and these {others}"
+        part = f"{math.floor(100 * self.share)} %" if self.share >= _PERCENT else "less than 1 %"
+        return (
+            f"use {self.cells} of {self.smallest:,} or more: {part} of all {self.what}; smaller "
+            f"ones {others}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "level": self.level.name,
+            "use_from": self.smallest,
+            "share": self.share,
+            "words": self.describe(),
+        }
 
 
-def mostly_noise(release: "Release") -> tuple[TreeLevel, ...]:
-    """Levels of a release that should not be used, coarse to fine."""
-    return tuple(one.level for one in level_noise(release) if one.is_mostly_noise)
+def level_uses(release: "Release") -> tuple[LevelUse, ...]:
+    """From what size on numbers can be used, at each level with noise, coarse to fine.
 
-
-def level_noise(release: "Release") -> tuple[LevelNoise, ...]:
-    """The levels at which noise was added, coarse to fine."""
-    sigma = {level.index: level.sigma for level in release.manifest.plan.levels}
+    `Release.uses` has the same, computed once.
+    """
+    noise = {level.index: level.noise for level in release.manifest.plan.levels}
+    cells, what = "flows" if release.tree.is_od else "cells", release.manifest.counted.what
     found = []
     for (level, _, flow), (_, above, _) in pairwise(level_sums(release.tree, *release.leaves())):
-        if level.index in sigma:
-            n_drawn = int(level.n_children[above[level.axis]].sum())
-            n_small = int((flow < sigma[level.index]).sum())
-            found.append(LevelNoise(level, len(flow), n_drawn, n_small))
+        if level.index not in noise:
+            continue
+        law, n_drawn = noise[level.index], int(level.n_children[above[level.axis]].sum())
+        smallest = usable_from(flow, n_drawn, law)
+        used = flow[flow >= smallest] if smallest is not None else flow[:0]
+        share, n_small = used.sum() / max(flow.sum(), 1), int((flow < law.sigma).sum())
+        found.append(
+            LevelUse(
+                level, cells, what, smallest, len(used), float(share), len(flow), n_drawn, n_small
+            )
+        )
     return tuple(reversed(found))
+
+
+def use_notes(release: "Release") -> list[str]:
+    """Level by level, from what size on to use numbers; all levels of which all can be are one."""
+    whole = [use for use in release.uses if use.is_all]
+    names = ", ".join(use.level.name for use in whole)
+    return [
+        *([f"{names}: {whole[0].describe()}"] if whole else []),
+        *(f"{use.level.name}: {use.describe()}" for use in release.uses if not use.is_all),
+    ]
+
+
+def usable_from(flow: NDArray[np.int64], n_drawn: int, noise: Law) -> int | None:
+    """The size from which on the numbers of a level can be used; None if there is none.
+
+    Their noise is at most half of them, as for grade C, but with probability 2.5 %. And of cells
+    that are empty in truth, so few are as large by noise alone that they are no more than 2.5 % of
+    the numbers of that size.
+
+    Args:
+        flow: the published numbers.
+        n_drawn: how many cells were drawn, empty ones included.
+        noise: of the level.
+    """
+    least = math.ceil(noise.half_width(_RARELY) / GRADES["C"])
+    missed = _RARELY  # on both sides, so that half of it is above
+    while missed >= _LEAST_MISSED:
+        size = max(least, noise.half_width(missed) + 1)
+        n_as_large = int(np.count_nonzero(flow >= size))
+        if n_as_large == 0:
+            return None
+        if n_drawn * missed / 2 <= _RARELY * n_as_large:
+            return size
+        missed /= 2
+    return None
 
 
 def is_drowned(total: int, cells: int, sigma: float) -> bool:
@@ -238,9 +321,9 @@ def is_drowned(total: int, cells: int, sigma: float) -> bool:
     return total < _FAR_BELOW * sigma * cells
 
 
-def planned_totals(tree: Tree, plan: "Plan") -> list[tuple[OffTree, float]]:
-    """Tables of totals that a plan measures, and the noise scale of each."""
-    planned = {table.depths: table.sigma for table in plan.tables}
+def planned_totals(tree: Tree, plan: "Plan") -> list[tuple[OffTree, Law]]:
+    """Tables of totals that a plan measures, and the noise of each."""
+    planned = {table.depths: table.noise for table in plan.tables}
     return [
         (table, planned[table.depths])
         for table in tree.off_tree
@@ -292,14 +375,13 @@ def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
         has_any = bool(tree.off_tree)
         why = "noise scales below 1 leave" if has_any else "a tree of one axis has"
         return f"nothing is measured across the tree: {why} nothing to gain there"
-    share = sum(float(table.rho) for table in plan.tables)
     known = ", ".join(
-        f"{' '.join(axis_and_level(table))} \N{PLUS-MINUS SIGN}{half_width(sigma):,}"
-        for table, sigma in planned_totals(tree, plan)
+        f"{' '.join(axis_and_level(table))} \N{PLUS-MINUS SIGN}{noise.half_width():,}"
+        for table, noise in planned_totals(tree, plan)
         if table.is_finest_one_way
     )
     return (
-        f"{100 * share / float(plan.rho):.2g} % of the budget measures totals of areas across the "
+        f"{100 * float(plan.share_across):.2g} % of the budget measures totals of areas across the "
         f"tree, each measured to within (95 %): {known}; sums of flows come near these"
     )
 

@@ -133,7 +133,10 @@ def _check_guarantee(release: Release) -> str:
         plan.verify(release.tree)
     except InftdaError as problem:
         raise ReleaseError(f"the guarantee does not hold: {problem}") from None
-    return f"guarantee follows from the noise of each level: {plan.describe()}"
+    return (
+        f"guarantee follows from the noise of each level: {plan.describe()}; "
+        f"{plan.describe_noise()}"
+    )
 
 
 def _check_statements(release: Release, folder: Path) -> None:

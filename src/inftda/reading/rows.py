@@ -35,7 +35,7 @@ from inftda.reading.columns import Columns, find_columns, may_be_empty
 from inftda.reading.meaning import SENTENCES, Column, Flaw
 from inftda.reading.sources import find_files, open_source
 from inftda.reading.sql_source import SqlQuery, open_query
-from inftda.reading.workspace import Workspace
+from inftda.reading.workspace import Workspace, quote
 from inftda.tables import as_arrow, as_numpy
 from inftda.threads import Crew, available_cores
 from inftda.truth import MAX_TOTAL, Leaves
@@ -56,6 +56,17 @@ SHOWN_CODES: Final = 5
 SHOWN_CHARACTERS: Final = 40
 #: More rows than this, half a gigabyte of leaves, are grouped.
 MANY: Final = 1 << 25
+#: What totals are called, in small letters.
+TOTALS: Final = (
+    "all", "celkem", "ensemble", "gesamt", "i alt", "insgesamt", "ogółem", "razem", "sum", "suma",
+    "summe", "sums", "totaal", "total", "totale", "totals", "totalt", "yhteensä",
+)  # fmt: skip
+#: Said of a table that seems to have some. It does not say how many, which, or why.
+LIKE_TOTALS: Final = (
+    "rows without a known area look like totals, by a name such as Total or All, or because they "
+    "hold more than a third of all counts; if they are, take them out of the table, or what they "
+    "sum up is counted twice"
+)
 
 
 def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
@@ -113,6 +124,10 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
             has_rows=len(counts) > 0,
             has_trips=bool((counts > 0).any()),
         )
+        if say is not None:
+            sought = rows.like_totals(columns)
+            if sought and table.attempt(partial(workspace.fetch, sought)).column(0)[0].as_py():
+                say(LIKE_TOTALS)
     return Leaves.of(areas, counts)
 
 
@@ -320,6 +335,29 @@ class Rows:
             raise IngestError(f"all counts of {self.label} are 0; there is nothing to count")
         rest = "no row that can be placed" if self.is_dropping else "no rows"
         raise IngestError(f"{self.label} has {rest}; there is nothing to count")
+
+    def like_totals(self, columns: Columns) -> str:
+        """SQL for whether rows that cannot be placed look like totals; empty where none can be.
+
+        Only flows can: a trip is no total, nor is what a person does.
+
+        Privacy:
+            The answer is for the screen of the custodian, who knows the table. It goes into no
+            file, and nothing that is released depends on it.
+        """
+        codes = [i for i, axis in enumerate(self.axes) if axis.placer is None]
+        if columns.policy == "error" or self.count_name is None or self.has_person or not codes:
+            return ""
+        names = ", ".join(quote(name) for name in TOTALS)
+        is_lost = " OR ".join(f"area_{i} IS NULL" for i in range(len(self.axes)))
+        is_named = " OR ".join(
+            f"(area_{i} IS NULL AND lower(trim(CAST(code_{i} AS VARCHAR))) IN ({names}))"
+            for i in codes
+        )
+        return (
+            f"SELECT coalesce(bool_or({is_named}), false) OR coalesce(3 * sum(CASE WHEN {is_lost} "
+            f"THEN n ELSE 0 END) > sum(n), false) FROM ({self._looked_up()})"
+        )
 
     def lost(self) -> str:
         """SQL for unknown codes: number of the axis and code, the first few of each axis.

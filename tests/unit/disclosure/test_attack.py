@@ -34,14 +34,14 @@ def sums_of(truth, leaves):
 def agrees(published, leaves, *, with_totals):
     """Whether a table could have been published so, as far as a reader knows."""
     for shown, here in zip(published.levels, sums_of(published.truth, leaves), strict=True):
-        if not np.array_equal(here[~shown.is_hidden], shown.true[~shown.is_hidden]):
+        if not ((shown.low <= here) & (here <= shown.high)).all():
             return False
     if not with_totals:
         return True
     for axis, shown in enumerate(published.totals):
         here = np.zeros(len(shown.true), np.int64)
         np.add.at(here, published.truth.leaves[0][axis], leaves)
-        if not np.array_equal(here[~shown.is_hidden], shown.true[~shown.is_hidden]):
+        if not ((shown.low <= here) & (here <= shown.high)).all():
             return False
     return True
 

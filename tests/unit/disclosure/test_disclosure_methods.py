@@ -1,13 +1,17 @@
 """Methods without a guarantee do what is said of them, and who is seen is counted rightly."""
 
+import re
+
 import numpy as np
 import pytest
 from small_tables import TOWNS, TWO, counts_of, random_counts
 
 from inftda.demo import make_country
-from inftda.disclosure.compare import DEFAULT_METHODS, compare
+from inftda.disclosure.compare import DEFAULT_METHODS, compare, summary_sentence
 from inftda.disclosure.methods import (
+    OFFICES,
     CellKey,
+    NearestRounding,
     Rounding,
     Suppression,
     change_by_key,
@@ -16,7 +20,11 @@ from inftda.disclosure.methods import (
     perturbation_matrix,
 )
 from inftda.errors import InftdaError
+from inftda.estimates import estimate
+from inftda.evaluation import evaluate
 from inftda.noise.bits import SeededSource
+from inftda.publish import release
+from inftda.truth import Truth
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +56,18 @@ def test_rounding_is_right_in_expectation_and_to_one_of_the_two_next_multiples()
     assert np.allclose(rounded.mean(axis=0), true)
     assert (rounded % 5 == 0).all()
     assert (np.abs(rounded - true) < 5).all()
+
+
+@pytest.mark.parametrize("base", [2, 5, 100])
+def test_rounding_to_the_nearest_multiple_tells_no_more_than_its_half(base):
+    truth = counts_of(TWO, [(0, 0, base // 2), (1, 0, 3 * base + (base - 1) // 2), (1, 1, base)])
+    leaves = NearestRounding(base).publish(truth, np.random.default_rng(0)).levels[-1]
+    assert dict(zip(leaves.true.tolist(), leaves.value.tolist(), strict=True)) == {
+        n: base * ((2 * n + base) // (2 * base)) for n in leaves.true.tolist()
+    }
+    ends = [low + base - 1 == high or low == 0 for low, high in zip(leaves.low, leaves.high)]  # noqa: B905
+    assert all(ends)
+    assert ((leaves.low <= leaves.true) & (leaves.true <= leaves.high)).all()
 
 
 @pytest.mark.parametrize("most", [2, 3, 5])
@@ -140,6 +160,37 @@ def test_methods_are_measured_alike(country):
     assert suppressed.attack.n_reidentified == suppressed.levels[-1].total_released
     assert compared.to_dict()["confidential"] is True
     assert compared.level_table().column("notice")[0].as_py().startswith("CONFIDENTIAL")
+
+
+def test_ours_is_judged_by_the_numbers_that_readers_see(country):
+    budget = {"epsilon": 1, "delta": 1e-6}
+    released = release(country.flows(), country.areas, **budget, source=SeededSource(1))
+    areas = [country.origin, country.destination]
+    truth = Truth.from_leaves(released.tree, areas, country.count)
+    known = evaluate.compare(released, truth, estimate=estimate(released))
+    compared = compare(
+        country.flows(), country.areas, methods=["inftda", "inftda-estimate"], **budget,
+        source=SeededSource(1),
+    )  # fmt: skip
+    for one, expected in zip(compared.results, (known, known.estimate), strict=True):
+        assert one.levels == expected.levels
+        errors = [[total.mean_abs_error for total in of.totals] for of in (one, expected)]
+        assert errors[0] == errors[1]
+
+
+def test_offices_are_named_and_said_where_a_promise_costs_nothing(country):
+    compared = compare(country.flows(), country.areas, delta=1e-6, seed=1, source=SeededSource(1))
+    assert [one.method for one in compared.results] == [*DEFAULT_METHODS]
+    assert all("http" in one.words for one in compared.results if one.method in OFFICES)
+    said = summary_sentence(compared)
+    own = next(one for one in compared.results if one.label == "inftda, epsilon 1")
+    office = next(one for one in compared.results if one.label == "cbs")
+    better = [
+        a.common_part >= b.common_part for a, b in zip(own.levels, office.levels, strict=True)
+    ]
+    assert re.search(
+        rf"inftda, epsilon 1 keeps [^.]*cbs[^,]* at {sum(better[1:]) or 'none'}\b", said
+    )
 
 
 @pytest.mark.parametrize("name", ["suppress:1", "round:x", "cell-key:0", "magic", "inftda:5"])

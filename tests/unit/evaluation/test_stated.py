@@ -1,15 +1,12 @@
 """What a release states about itself: errors within their guarantee, and what can be guessed."""
 
-import math
 from dataclasses import replace
-from fractions import Fraction
 
 import pytest
 
 from inftda.evaluation.stated import (
     BETA,
     guaranteed,
-    guess_bound,
     level_rows,
     within_guarantee,
 )
@@ -60,21 +57,3 @@ def test_errors_simulated_from_few_numbers_stay_below_the_guaranteed_ones():
 
     assert any(map(beyond, simulated)), "or this test shows nothing"
     assert not any(beyond(within_guarantee(made, errors)) for errors in simulated)
-
-
-def test_a_guess_follows_the_textbook_and_the_stronger_promise_counts():
-    assert guess_bound(1.0, 0.0, None) == 0.732  # e / (1 + e) = 0.7310..., rounded up
-    assert guess_bound(None, None, Fraction(2, 100)) == pytest.approx(0.55, abs=1.1e-3)  # Pinsker
-    assert guess_bound(10.0, 1e-8, Fraction(1, 50)) == guess_bound(None, None, Fraction(1, 50))
-    assert guess_bound(0.01, 1e-8, Fraction(10)) == guess_bound(0.01, 1e-8, None)
-    assert guess_bound(None, None, None) == 1.0
-
-
-@pytest.mark.parametrize("sigma", [0.8, 2.0, 10.0])
-def test_the_bound_is_never_below_what_an_observer_can_do(sigma):
-    # One discrete Gaussian count that differs by one: the best guess is right so often.
-    weights = [math.exp(-(k**2) / (2 * sigma**2)) for k in range(-200, 201)]
-    total = sum(weights)
-    apart = sum(abs(a - b) for a, b in zip([0.0, *weights], [*weights, 0.0], strict=True)) / 2
-    best = (1 + apart / total) / 2
-    assert guess_bound(None, None, Fraction(1 / (2 * sigma**2))) >= best

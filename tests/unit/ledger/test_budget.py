@@ -41,7 +41,7 @@ def cost_of(plan):
 
 
 def epsilon_at(spent_rho, delta):
-    return epsilon_of("zcdp", delta=delta, noise=[(1 / (2 * spent_rho), 1, 0)])
+    return epsilon_of("zcdp", delta=delta, noise=[(1 / (2 * spent_rho), 1, 1)])
 
 
 def test_costs_add_up_exactly():

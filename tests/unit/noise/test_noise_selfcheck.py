@@ -9,7 +9,8 @@ from scipy.stats import chi2
 from inftda import selftest
 from inftda.noise.bits import SeededSource
 from inftda.noise.gaussian import DiscreteGaussian
-from inftda.selftest import check_gaussian, chi_square_p, self_check_samplers
+from inftda.noise.laplace import DiscreteLaplace
+from inftda.selftest import check_gaussian, check_laplace, chi_square_p, self_check_samplers
 
 SIGMA = pytest.mark.parametrize("sigma", ["0.5", "2", "4.4721", "20", "300", "20000"])
 SEED = SeededSource(11)
@@ -18,7 +19,7 @@ SEED = SeededSource(11)
 def test_a_sound_build_passes():
     checks = self_check_samplers(source=SEED)
     assert [check.name for check in checks if not check.ok] == []
-    assert len({check.name for check in checks}) == len(checks) == 9
+    assert len({check.name for check in checks}) == len(checks) == 12
 
 
 def test_fresh_secure_bits_are_used_by_default():
@@ -35,6 +36,12 @@ def test_a_gaussian_with_a_variance_three_percent_off_is_caught(sigma, factor):
     check = check_gaussian("wrong", wrong, sigma2, source=SEED)
     assert not check.ok
     assert "p = " in check.detail
+
+
+@pytest.mark.parametrize("factor", ["1.02", "0.98"])
+def test_a_laplace_with_a_scale_two_percent_off_is_caught(factor):
+    wrong = DiscreteLaplace(7 * Fraction(factor))
+    assert not check_laplace("wrong", wrong, 7.0, source=SEED).ok
 
 
 def test_a_sampler_with_one_sign_missing_is_caught():

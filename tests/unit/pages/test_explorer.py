@@ -83,9 +83,9 @@ def test_at_last_further_axes_are_summed_up_and_never_the_two_that_are_laid_out(
 @pytest.mark.parametrize("name", ["one_axis", "three_axes"])
 def test_tables_with_any_number_of_axes_are_held_whole(request, unpacked, name):
     made = request.getfixturevalue(name)
-    header, arrays = unpacked(packed(made)[0])
+    header, arrays = unpacked(packed(made, what="patients")[0])
     axes = [axis.name for axis in made.tree.axes]
-    assert header["words"]["unit"] == "Count"
+    assert (header["words"]["unit"], header["words"]["units"]) == ("Patients", "patients")
     assert cells_of(header, arrays, "flows", "value") == {
         tuple(row[axis] for axis in axes): row["flow"] for row in made.flows().to_pylist()
     }

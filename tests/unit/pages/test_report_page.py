@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 from markup import Markup
 
-from inftda.evaluation.stated import guess_bound, level_rows
+from inftda.evaluation.stated import level_rows
 from inftda.evaluation.typical import typical_errors
 from inftda.pages.html import NOTICE
 from inftda.pages.report import report, write_confidential_page
+from inftda.privacy.risk import risk_of
 from inftda.privacy.unit import Unit
+from inftda.publication.trust import use_notes
 from inftda.publish import release
 from inftda.reading import Columns
 from inftda.truth import Truth
@@ -71,14 +73,23 @@ def test_tables_without_trips_have_cells_and_no_trips_pairs_or_areas(page, reque
 def test_the_promise_states_the_numbers_of_the_manifest(page, country, choice):
     made = release(country.flows(), country.areas, **choice)
     words, plan = Markup(page(made)).words, made.manifest.plan
-    assert plan.unit.describe() in words
+    assert made.manifest.protected in words
     assert plan.describe() in words
-    assert f"{100 * guess_bound(plan.epsilon, plan.delta, plan.rho):.1f} %" in words
-    assert ("is weak" in words) == (choice.get("epsilon") == 30)
+    assert risk_of(plan).describe() in words
+    assert ("promise is weak" in words) == (choice.get("epsilon") == 30)
     assert ("Epsilon (ε)" in words) == ("epsilon" in choice)
     is_public = "The overall total is the true one" in words
     assert is_public == plan.unit.root_is_public
     assert ("What was counted:" in words) == ("columns" in choice)
+
+
+def test_the_numbers_come_first_then_their_quality_then_the_promise(page, od):
+    found = Markup(page(od))
+    sections = [a["id"] for tag, a in found.seen if tag == "section"]
+    assert sections == ["explore", "accuracy", "promise", "technical"]
+    for words in use_notes(od):
+        assert f"{words[:1].upper()}{words[1:]}." in found.words
+    assert f"At the finest level {od.uses[-1].describe()}." in found.words
 
 
 def test_table_and_chart_show_the_same_figures(page, od, stated):

@@ -6,7 +6,7 @@ import pytest
 from inftda.demo import make_country
 from inftda.errors import InftdaError
 from inftda.noise.bits import SeededSource
-from inftda.previews.page import believed_after, write_preview_page
+from inftda.previews.page import write_preview_page
 from inftda.previews.preview import ReliabilityHistogram, preview
 from inftda.privacy.bounds import error_bounds
 from inftda.privacy.plan import make_plan
@@ -34,7 +34,7 @@ def test_every_level_is_measured_and_guaranteed_as_planned(country, tried):
     for one in tried.settings:
         plan = make_plan(
             tree, Unit("substitute", 1), epsilon=one.setting.epsilon, delta=1e-6,
-            across=8 / 100,
+            method="inftda",
         )  # fmt: skip
         bounds = {bound.name: bound.max_error for bound in error_bounds(tree, plan)}
         for level in one.levels:
@@ -96,12 +96,6 @@ def test_too_few_numbers_say_nothing():
     close = ReliabilityHistogram(0.3)
     close.add(np.array([50, 90]), np.array([5, 9]))
     assert close.usable().smallest is None
-
-
-def test_what_epsilon_means_for_one_person():
-    assert believed_after(0) == pytest.approx(0.1)
-    assert believed_after(1) == pytest.approx(0.232, abs=1e-3)
-    assert believed_after(5000) == pytest.approx(1)
 
 
 def test_a_stand_in_is_released_as_the_real_table_would_be(country, tried):

@@ -13,7 +13,6 @@ from inftda.errors import PrivacyError
 from inftda.numbers import MAX_RHO, round_up
 from inftda.privacy import accounting
 from inftda.privacy.accounting import (
-    ACCOUNTANTS,
     Noise,
     Share,
     commensurable,
@@ -30,7 +29,7 @@ SIX_LEVELS = [Share(Fraction(1), 2, 2)] * 6
 ADD_REMOVE = [Share(Fraction(1), 1, 1)] * 7
 GEOMETRIC = [Share(Fraction(13, 10) ** k, 2, 2) for k in range(6)]
 ROUNDED = commensurable(GEOMETRIC, 6)
-THREE_TRIPS = [Share(Fraction(1), 18, 0)] * 6
+THREE_TRIPS = [Share(Fraction(1), 18, 2, "gaussian", 3)] * 6
 
 
 def sigma_of(accountant, epsilon, *, shares=SIX_LEVELS, delta=1e-8):
@@ -64,7 +63,7 @@ def test_the_library_accountant_asks_for_hardly_more_noise(epsilon, shares):
         for part in noise:
             one = privacy_loss_distribution.from_discrete_gaussian_mechanism(
                 math.sqrt(part.sigma2), value_discretization_interval=step
-            ).self_compose(part.n_shifts)
+            ).self_compose(part.sides)
             composed = one if composed is None else composed.compose(one)
         found = composed.get_delta_for_epsilon(epsilon)
     assert 0.999e-8 <= found <= 1.15e-8
@@ -87,7 +86,7 @@ def test_calibrated_noise_keeps_the_promise_and_less_noise_does_not(
 @pytest.mark.parametrize("epsilon", [1, 4])
 def test_calibrated_noise_keeps_the_promise_by_ball_arithmetic(epsilon, shares):
     rho = max_rho("auto", epsilon=epsilon, delta=1e-8, shares=shares)
-    sigma2, cells = noise_at(rho, shares)[0].sigma2, sum(share.n_shifts for share in shares)
+    sigma2, cells = noise_at(rho, shares)[0].sigma2, sum(share.sides for share in shares)
     low, high = delta_by_convolution(sigma2, cells, epsilon)
     assert 0.999e-8 < low <= high <= 1e-8
     low, _ = delta_by_convolution(sigma2 * Fraction(999, 1000), cells, epsilon)
@@ -150,7 +149,7 @@ def test_calibration_with_little_noise_returns_what_it_tried(epsilon):
     assert delta_by_convolution(level.sigma2, 12, epsilon)[1] <= 1e-8
 
 
-@pytest.mark.parametrize("name", ACCOUNTANTS)
+@pytest.mark.parametrize("name", ["auto", "exact", "zcdp"])
 @pytest.mark.parametrize("sigma2", ["4", "400"])
 def test_epsilon_and_delta_are_inverse_on_the_safe_side(name, sigma2):
     noise = uniform(sigma2)

@@ -411,7 +411,7 @@ def test_a_laplace_leaf_changes_the_bounds_of_the_leaves_only():
 def test_totals_are_hard_where_the_mechanism_says_so():
     """It compares variances: that of Laplace noise is about twice the square of its scale."""
     tree = across_tree()
-    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, across=0.08)
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, across=0.05)
     table = next(table for table in plan.tables if table.depths == (0, 0, 1))
     marginal = next(t for t in tree.off_tree if t.depths == table.depths)
     # By squares the groups have too few parents, by variances enough.
@@ -441,7 +441,7 @@ def without_tables(plan):
 
 def test_prices_add_what_theorem_4_says_and_short_axes_more():
     tree = across_tree()
-    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, across=0.08)
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, across=0.05)
     sigma = plan.levels[0].sigma
     priced, plain = error_bounds(tree, plan), error_bounds(tree, without_tables(plan))
     one, four = math.ceil(sigma), math.ceil(4 * sigma)

@@ -1,5 +1,6 @@
 """What Laplace noise costs, alone and beside Gaussian noise, against enumeration and a library."""
 
+import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -52,7 +53,7 @@ def delta_by_enumeration(parts, epsilon, reach=90):
     shifted = np.ones(1)
     for part in parts:
         law = law_of(part, reach)
-        for _ in range(part.n_shifts):
+        for _ in range(part.sides):
             joint = np.outer(joint, law[:-1]).ravel()
             shifted = np.outer(shifted, law[1:]).ravel()
     return float(np.maximum(joint - math.exp(epsilon) * shifted, 0).sum())
@@ -97,12 +98,42 @@ def test_zcdp_bounds_it(scale, epsilon):
     assert total_rho(parts) == Fraction(1, 400) + Fraction(1, scale**2)
 
 
-def test_several_trips_are_accounted_for_by_zcdp_alone():
-    parts = [Noise(Fraction(400), 8, 0), Noise(Fraction(100), 8, 0, "laplace")]
-    same = [Noise(Fraction(400), 8, 0), Noise(Fraction(100), 8, 0)]
-    assert privacy_curve("auto", parts)(1.0) == privacy_curve("auto", same)(1.0)
+def losses_of(part, change, reach=300):
+    """What a cell loses that changes by so much, and how likely that is."""
+    law = law_of(part, reach)
+    here, there = law[change:], law[: len(law) - change]
+    loss, inverse = np.unique(np.round(np.log(here / there), 12), return_inverse=True)
+    return loss, np.bincount(inverse, here)
+
+
+def delta_of_changes(cells, epsilon):
+    """Exact delta of (noise, change) pairs, by their losses."""
+    loss, chance = np.zeros(1), np.ones(1)
+    for part, change in cells:
+        more, odds = losses_of(part, change)
+        loss, chance = np.add.outer(loss, more).ravel(), np.outer(chance, odds).ravel()
+    gain = loss > epsilon
+    return float((chance[gain] * -np.expm1(epsilon - loss[gain])).sum())
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("sides", [1, 2])
+def test_several_trips_cost_no_more_than_is_said_however_they_are_spread(sides, epsilon):
+    """Three trips of one side may change one cell by three, or several by less."""
+    bell = Noise(Fraction(150), sides * 9, sides, "gaussian", 3)
+    leaf = Noise(Fraction(64), sides * 9, sides, "laplace", 3)
+    curve = privacy_curve("auto", [bell, leaf])
+    ways = [(3,), (2, 1), (1, 1, 1), (2,), (1,)]
+    worst = 0.0
+    for spread in itertools.combinations_with_replacement(ways, sides):
+        cells = [(bell, 3)] * sides + [(leaf, k) for side in spread for k in side]
+        found = delta_of_changes(cells, epsilon)
+        assert found <= curve(epsilon) * (1 + 1e-9)
+        worst = max(worst, found)
+    # It is no wild guess: a change of one cell by three is nearly as bad.
+    assert epsilon > 0.5 or worst > 0.3 * curve(epsilon)
     with pytest.raises(PrivacyError, match="one trip"):
-        privacy_curve("exact", parts)
+        privacy_curve("exact", [bell, leaf])
 
 
 @pytest.mark.parametrize("shift", [1, 2, 3])
@@ -134,7 +165,7 @@ def test_a_library_comes_to_the_same_delta(epsilon):
                 one = pld.from_discrete_gaussian_mechanism(
                     math.sqrt(part.sigma2), value_discretization_interval=step
                 )
-            one = one.self_compose(part.n_shifts)
+            one = one.self_compose(part.sides)
             composed = one if composed is None else composed.compose(one)
         theirs = composed.get_delta_for_epsilon(epsilon)
     ours = delta_of("exact", epsilon=epsilon, noise=parts)

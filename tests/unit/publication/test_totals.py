@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from inftda import SeededSource, release
+from inftda import SeededSource, estimate, release
 from inftda.demo import make_country
 from inftda.errors import ReleaseError
 from inftda.hierarchy import Hierarchy
@@ -67,13 +67,13 @@ def test_every_one_way_table_off_the_tree_is_published(made):
 def test_totals_are_the_truth_with_the_noise_that_is_stated(made):
     planned = planned_totals(made.tree, made.manifest.plan)
     assert len(planned) == 5
-    for table, sigma in planned:
+    for table, noise in planned:
         axis = made.tree.axes[table.level.axis].name
         depth = table.depths[table.level.axis]
         error = made._totals[table.depths].value - true_totals(axis, AREAS.level_name(depth))
-        assert np.abs(error).max() < 6 * sigma
-        assert np.abs(error).max() > sigma / 10, "and not without noise"
-        assert made.totals_of(axis)[depth].sigma == sigma
+        assert np.abs(error).max() < 6 * noise.sigma
+        assert np.abs(error).max() > noise.sigma / 10, "and not without noise"
+        assert made.totals_of(axis)[depth].sigma == noise.sigma
 
 
 # The number that is published
@@ -256,6 +256,26 @@ def test_intervals_hold_the_flow_beside_them_and_the_largest_may_not_be_zero(spa
         assert "D" not in largest.column("grade").to_pylist()
     assert n_extended > 10, "or nothing was tried"
     assert len(made.flows(top=10**6)) == made.manifest.n_flows, "without intervals all are listed"
+
+
+@pytest.mark.parametrize("at_least", ["A", "B", "C", "D"])
+def test_only_numbers_of_a_grade_or_better_are_shown_if_one_asks(sparse, at_least):
+    made, _ = sparse
+    every = made.flows(intervals=True).to_pylist()
+    wanted = [row for row in every if row["grade"] <= at_least]
+    assert made.flows(at_least=at_least).to_pylist() == wanted
+    estimated = estimate(made)
+    every = estimated.flows().to_pylist()
+    wanted = [row for row in every if row["grade"] <= at_least]
+    assert estimated.flows(at_least=at_least, intervals=False).to_pylist() == wanted
+
+
+def test_a_grade_that_there_is_not_is_refused(sparse):
+    made, _ = sparse
+    with pytest.raises(ReleaseError, match="one of A, B, C, D, got 'E'"):
+        made.flows(at_least="E")
+    with pytest.raises(ReleaseError, match="between finest areas only"):
+        estimate(made).flows("all", at_least="B")
 
 
 # Releases without

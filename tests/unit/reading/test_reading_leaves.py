@@ -1,5 +1,6 @@
 """What is read: trips and flows, unplaceable rows, bad counts, options that break promises."""
 
+import re
 import traceback
 
 import numpy as np
@@ -10,6 +11,7 @@ from inftda.errors import IngestError, PrivacyError
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, read_leaves
+from inftda.reading.rows import LIKE_TOTALS
 from inftda.tree import Axis
 
 TRIPS = {"origin": ["001", "001", "003"], "destination": ["002", "002", "001"]}
@@ -68,6 +70,50 @@ def test_it_is_said_what_a_row_was_taken_for(read, options, said):
     table = {"origin": ["001"], "destination": ["002"], "count": [5], "n": [7]}
     read(table, say=heard.append, **options)
     assert heard == [said]
+
+
+WITH_UNKNOWN = {
+    "origin": ["001", "002", "003", "001"],
+    "destination": ["002", "003", "001", "xyz"],
+    "count": [40, 30, 20, 9],
+}
+
+
+@pytest.mark.parametrize("policy", ["outside", "drop"])
+@pytest.mark.parametrize(
+    ("added", "is_told"),
+    [
+        ([], False),
+        ([("001", " TOTAL", 1)], True),
+        ([("Gesamt", "001", 1)], True),
+        ([("999", "002", 36)], False),  # with 9 of xyz a third
+        ([("999", "002", 37)], True),
+        ([("Totalán", "002", 5)], False),  # a town in Spain
+    ],
+)
+def test_rows_that_look_like_totals_are_hinted_at_without_a_number(
+    read, towns, policy, added, is_told
+):
+    table = pa.table(WITH_UNKNOWN)
+    if added:
+        more = dict(zip(WITH_UNKNOWN, map(list, zip(*added, strict=True)), strict=True))
+        table = pa.concat_tables([table, pa.table(more)])
+    outside = [(name, towns.with_outside()) for name in ("origin", "destination")]
+    options = {"axes": outside if policy == "outside" else None, "unit": ADD_REMOVE}
+    for source in (table, table.to_reader()):
+        heard = []
+        read(source, unplaceable=policy, say=heard.append, **options)
+        assert heard[1:] == ([LIKE_TOTALS] if is_told else [])
+    assert not re.search(r"[0-9]", LIKE_TOTALS)
+
+
+def test_trips_and_persons_are_no_totals(read, towns):
+    axes = [(name, towns.with_outside()) for name in ("origin", "destination")]
+    table = {"origin": ["001"], "destination": ["Total"], "who": ["a"], "count": [1]}
+    for options in ({"count": None}, {"person": "who", "unit": ADD_REMOVE}):
+        heard = []
+        read(table, axes=axes, unplaceable="outside", say=heard.append, **options)
+        assert len(heard) == 1
 
 
 def test_leaves_have_the_dtypes_the_engine_expects_and_no_zeros(towns):

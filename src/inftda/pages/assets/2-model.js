@@ -7,6 +7,7 @@ class Axis {
     const levels = entry.levels ?? shared;
     this.levels = [{ name: 'all', codes: ['all'], names: [entry.whole] }, ...levels];
     this.depth = levels.length;
+    this.labels = [];
     /* spans[level][i] .. spans[level][i + 1] are the finest areas inside area i of the level. */
     this.spans = new Array(this.depth + 1);
     const n = this.size(this.depth);
@@ -28,9 +29,26 @@ class Axis {
 
   code(level, index) { return this.levels[level].codes[index]; }
 
-  label(level, index) {
+  nameOf(level, index) {
     const { names, codes } = this.levels[level];
     return (names && names[index]) || codes[index];
+  }
+
+  /* The name, with the area around it where others of the level are called the same. */
+  label(level, index) {
+    this.labels[level] ??= this.tellApart(level);
+    return this.labels[level][index];
+  }
+
+  tellApart(level) {
+    const { codes } = this.levels[level];
+    const names = codes.map((_, i) => this.nameOf(level, i));
+    const again = repeats(names);
+    if (!again.size) return names;
+    const around = (name, i) => (level > 1 ? `${name}, ${this.nameOf(level - 1, this.parent(level, i))}` : name);
+    const labels = names.map((name, i) => (again.has(name) ? around(name, i) : name));
+    const still = repeats(labels);
+    return labels.map((label, i) => (still.has(label) ? `${label} (${codes[i]})` : label));
   }
 
   parent(level, index) { return this.above[level - 1][this.spans[level][index]]; }
@@ -75,6 +93,12 @@ class Axis {
   }
 }
 
+/* Texts that are there more than once. */
+function repeats(texts) {
+  const seen = new Set();
+  return new Set(texts.filter((text) => seen.has(text) || !seen.add(text)));
+}
+
 class Model {
   constructor(header, numbers) {
     this.header = header;
@@ -83,40 +107,78 @@ class Model {
     this.isFlat = entries.length === 1;
     /* A table with one axis is one with a single column. */
     if (this.isFlat) entries.push({ name: '', title: '', whole: '', levels: [] });
-    this.axes = entries.map((entry) => new Axis(entry, header.axes[0].levels));
-    this.noise = new Set(header.noise);
+    this.known = entries.map((entry) => new Axis(entry, header.axes[0].levels));
     this.across = new Set(header.across);
     this.unmeasured = new Set(header.unmeasured);
     this.isConfidential = header.confidential;
     this.intervals = new Map();
-    this.sets = { published: this.readFlows('flows') };
-    if ('estimated.cells' in header.arrays) this.sets.estimated = this.readFlows('estimated');
-    this.use('published');
+    this.read = { published: this.readFlows('flows') };
+    if ('estimated.cells' in header.arrays) this.read.estimated = this.readFlows('estimated');
+    this.using = 'published';
+    this.arrange([0, 1]);
     /* places[axis][level][area] is a longitude and a latitude, or null. */
     this.places = header.places?.some(Boolean) ? header.places : null;
     this.shapes = header.shapes ? new Shapes(header.shapes, numbers('shapes')) : null;
   }
 
-  /* Levels on each axis as the header names them. */
-  key(levels) { return levels.slice(0, this.header.axes.length).join(); }
+  /* Lay out two axes as rows and columns; the others stand behind them in their order. */
+  arrange(pair) {
+    if (this.pair?.join() === pair.join()) return;
+    this.pair = pair;
+    this.order = [...pair, ...this.known.map((_, number) => number).filter((number) => !pair.includes(number))];
+    this.axes = this.order.map((number) => this.known[number]);
+    this.isUsual = pair.join() === '0,1';
+    this.isShared = this.header.shared && Math.max(...pair) === 1;
+    const [row, column] = this.axes.map(({ name }) => name);
+    this.words = this.isUsual ? this.header.words
+      : { ...this.header.words, row, column, from: `${row}:`, to: `· ${column}:` };
+    this.sets = Object.fromEntries(Object.entries(this.read).map(([name, set]) => [name, this.inRows(set)]));
+    this.sumsKey = null;
+    this.use(this.using);
+  }
 
-  /* One table of flows: finest areas on each axis; those of row i are rowStart[i] .. rowStart[i + 1]. */
+  /* What belongs to each axis as it is laid out, in the order of the header. */
+  inHeader(items) {
+    const out = new Array(this.header.axes.length);
+    this.order.forEach((number, i) => { if (number < out.length) out[number] = items[i]; });
+    return out;
+  }
+
+  /* Levels on each axis as the header names them. */
+  key(levels) { return this.inHeader(levels).join(); }
+
+  /* One table of flows: finest areas on each axis. */
   readFlows(name) {
     const cells = running(this.numbers(`${name}.cells`));
-    const sizes = this.axes.map((axis) => axis.size(axis.depth));
+    const sizes = this.known.map((axis) => axis.size(axis.depth));
     const leaves = sizes.map(() => new Int32Array(cells.length));
-    const rowStart = new Int32Array(sizes[0] + 1);
     for (let i = 0; i < cells.length; i += 1) {
       let rest = cells[i];
       for (let axis = sizes.length - 1; axis >= 0; axis -= 1) {
         leaves[axis][i] = rest % sizes[axis];
         rest = Math.floor(rest / sizes[axis]);
       }
-      rowStart[leaves[0][i] + 1] += 1;
     }
-    running(rowStart);
     const truth = this.isConfidential ? this.numbers(`${name}.truth`) : null;
-    return { rowStart, leaves, value: this.numbers(`${name}.value`), truth };
+    return { leaves, value: this.numbers(`${name}.value`), truth };
+  }
+
+  /* The flows in order of rows: those of row i are rowStart[i] .. rowStart[i + 1]. */
+  inRows({ leaves, value, truth }) {
+    const rows = leaves[this.order[0]];
+    const rowStart = new Int32Array(this.axes[0].size(this.axes[0].depth) + 1);
+    for (const row of rows) rowStart[row + 1] += 1;
+    running(rowStart);
+    const arranged = this.order.map((number) => leaves[number]);
+    if (this.order[0] === 0) return { leaves: arranged, value, truth, rowStart };
+    const next = rowStart.slice();
+    const to = Int32Array.from(rows, (row) => next[row]++);
+    const moved = (numbers) => {
+      const out = new numbers.constructor(numbers.length);
+      for (let i = 0; i < to.length; i += 1) out[to[i]] = numbers[i];
+      return out;
+    };
+    return { leaves: arranged.map(moved), value: moved(value), truth: truth && moved(truth), rowStart };
   }
 
   /* Look at what was published, or at what was estimated. */
@@ -128,9 +190,10 @@ class Model {
 
   get isEstimated() { return this.using === 'estimated'; }
 
-  /* Number of a cell: the last axis runs fastest. */
+  /* Number of a cell, as the page numbers them: the last axis of the header runs fastest. */
   numberOf(levels, areas) {
-    return levels.reduce((number, level, i) => number * this.axes[i].size(level) + areas[i], 0);
+    const [level, area] = [this.inHeader(levels), this.inHeader(areas)];
+    return level.reduce((number, at, i) => number * this.known[i].size(at) + area[i], 0);
   }
 
   /* What the true number of a cell lies between, where that is known of this cell; else null. */
@@ -344,8 +407,8 @@ class Model {
   /* A long sum of this kind that was not measured, so that nothing tells how far off it is. */
   isUnmeasured(levels) { return this.unmeasured.has(this.key(levels)); }
 
-  /* A level of which most published numbers are noise. */
-  isNoise(levels) { return this.noise.has(this.key(levels)); }
+  /* From what size on numbers of a level can be used, in words; undefined if all can be. */
+  useOf(levels) { return this.isEstimated ? undefined : this.header.uses[this.key(levels)]; }
 }
 
 /* The rule of Python's `grades`. */

@@ -1,15 +1,30 @@
 /* What is looked at: an area on each axis, the level it is shown by, and how. In the address. */
 
+/* The first map has the finest level with no more areas than this. */
+const FIRST_MAP_AREAS = 1500;
+
 class View {
   constructor(model, { row, column, rowLevel, columnLevel, mode, further }) {
     const [rows, columns] = model.axes;
     this.model = model;
+    this.pair = model.pair;
     this.row = row ?? { level: 0, index: 0 };
     this.column = column ?? { level: 0, index: 0 };
     this.rowLevel = rowLevel ?? rows.nextLevel(this.row);
     this.columnLevel = columnLevel ?? columns.nextLevel(this.column);
     this.mode = mode ?? 'matrix';
     this.further = further ?? model.axes.slice(2).map(() => ({ level: 0, index: 0 }));
+  }
+
+  /* What is seen first: a map of fine areas, or a matrix of coarse ones. */
+  static first(model, mode) {
+    if (mode !== 'map') return new View(model, { mode });
+    const level = (axis) => {
+      let at = axis.depth;
+      while (at > 1 && axis.size(at) > FIRST_MAP_AREAS) at -= 1;
+      return at;
+    };
+    return new View(model, { mode, rowLevel: level(model.axes[0]), columnLevel: level(model.axes[1]) });
   }
 
   /* The same view but for some changes; a new focus brings its own level to show. */
@@ -46,9 +61,10 @@ class View {
   }
 
   get address() {
+    const pair = this.pair.join() === '0,1' ? [] : [this.pair.join('-')];
     const end = (focus, level) => [focus.level, focus.index, level].join('.');
     const filters = this.further.some(({ level }) => level) ? this.further : [];
-    return '#/' + [end(this.row, this.rowLevel), end(this.column, this.columnLevel), this.mode,
+    return '#/' + [...pair, end(this.row, this.rowLevel), end(this.column, this.columnLevel), this.mode,
       ...filters.map(({ level, index }) => [level, index].join('.'))].join('/');
   }
 
@@ -57,6 +73,16 @@ class View {
     return `${this.model.isEstimated ? 'estimates' : 'flows'}-${place}`;
   }
 
+  /* The axes that an address lays out, and the rest of it. */
+  static pairAt(model, address) {
+    const match = /^#\/(\d+)-(\d+)\/(.*)$/.exec(address);
+    if (!match) return { pair: [0, 1], rest: address };
+    const pair = match.slice(1, 3).map(Number);
+    const isThere = pair[0] !== pair[1] && pair.every((number) => number < model.known.length);
+    return isThere ? { pair, rest: '#/' + match[3] } : null;
+  }
+
+  /* What an address shows of the axes that are laid out. */
   static at(model, address, modes) {
     const match = /^#\/(\d+)\.(\d+)\.(\d+)\/(\d+)\.(\d+)\.(\d+)\/(\w+)((?:\/\d+\.\d+)*)$/.exec(address);
     if (!match) return null;

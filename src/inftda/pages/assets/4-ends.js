@@ -1,3 +1,6 @@
+/* Areas in a list to choose from, at most. */
+const MOST_LISTED = 200;
+
 /* One panel for each axis: where we are (breadcrumb), find an area, and the level shown. */
 
 class End {
@@ -13,8 +16,7 @@ class End {
     } });
     this.finder = new Finder(this.axis, (area) => explorer.go({ [this.focusKey]: area }));
     this.node = h('section', { class: 'end', 'aria-label': this.axis.title },
-      h('h3', {}, this.axis.title),
-      h('nav', { 'aria-label': this.axis.title + ': where you are' }, this.crumbs),
+      h('nav', { 'aria-label': this.axis.title + ': where you are' }, h('h3', {}, this.axis.title), this.crumbs),
       h('div', { class: 'row' }, this.finder.node,
         h('label', {}, h('span', {}, 'Shown by'), this.select)));
   }
@@ -131,21 +133,53 @@ Finder.made = 0;
 class Filter {
   constructor(explorer, number) {
     this.number = number;
-    const axis = explorer.model.axes[number];
+    this.axis = explorer.model.axes[number];
+    this.choose = (area) => explorer.go({
+      further: explorer.view.further.map((focus, i) => (i === number - 2 ? area : focus)),
+    });
     this.select = h('select', { class: 'field', id: 'filter-' + number, onchange: () => {
       const [level, index] = this.select.value.split('.').map(Number);
-      explorer.go({ further: explorer.view.further.map((focus, i) => (i === number - 2 ? { level, index } : focus)) });
-    } }, h('option', { value: '0.0' }, 'all together'), axis.levels.slice(1).map((of, i) => {
+      this.choose({ level, index });
+    } });
+    /* Finer areas are too many for a list to choose from, and are searched for. */
+    this.listed = this.axis.levels.findLastIndex(({ codes }) => codes.length <= MOST_LISTED);
+    this.options = [h('option', { value: '0.0' }, 'all together'), this.axis.levels.slice(1, this.listed + 1).map((of, i) => {
       const options = Array.from(explorer.model.totals(number, i + 1).value, (total, index) =>
-        h('option', { value: `${i + 1}.${index}` }, `${axis.label(i + 1, index)} (${whole(total)})`));
-      return axis.depth > 1 ? h('optgroup', { label: of.name }, options) : options;
-    }));
-    this.node = h('section', { class: 'end', 'aria-label': axis.title }, h('h3', {}, axis.title),
-      h('div', { class: 'row' }, h('label', {}, h('span', {}, 'Only'), this.select)));
+        h('option', { value: `${i + 1}.${index}` }, `${this.axis.label(i + 1, index)} (${whole(total)})`));
+      return this.listed > 1 ? h('optgroup', { label: of.name }, options) : options;
+    })].flat(2);
+    this.other = h('option', { value: '' });
+    const finder = this.listed < this.axis.depth ? new Finder(this.axis, this.choose).node : null;
+    this.node = h('section', { class: 'end small', 'aria-label': this.axis.title },
+      h('div', { class: 'row' }, h('label', {}, h('span', {}, `Only this ${this.axis.name}`), this.select), finder));
   }
 
   show(view) {
     const { level, index } = view.further[this.number - 2];
+    const isListed = level <= this.listed;
+    this.other.textContent = isListed ? '' : this.axis.label(level, index);
+    this.other.value = `${level}.${index}`;
+    this.select.replaceChildren(...this.options, ...(isListed ? [] : [this.other]));
     this.select.value = `${level}.${index}`;
+  }
+}
+
+/* With more than two axes: which are the rows and which the columns. */
+class Pair {
+  constructor(explorer) {
+    const { model } = explorer;
+    const select = (place, label) => h('label', {}, h('span', {}, label), h('select', {
+      class: 'field', id: place ? 'columns' : 'rows', onchange: (event) => {
+        const chosen = Number(event.target.value);
+        const pair = [...model.pair];
+        /* Whoever chooses the other one turns the table. */
+        if (pair[1 - place] === chosen) pair.reverse();
+        else pair[place] = chosen;
+        explorer.layOut(pair);
+      },
+    }, model.known.map(({ name }, number) =>
+      h('option', { value: number, selected: model.pair[place] === number }, name))));
+    this.node = h('section', { class: 'end small', 'aria-label': 'What is laid out' },
+      h('div', { class: 'row' }, select(0, 'Rows'), select(1, 'Columns')));
   }
 }

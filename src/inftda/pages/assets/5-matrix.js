@@ -19,18 +19,24 @@ class Matrix {
     this.rows = rows;
     this.columns = columns;
     this.sums(flows);
+    this.shading = this.isReliable() ? 'reliable' : this.explorer.shading;
     this.largest = Math.max(...this.cells.map((line) => Math.max(...line.map(({ value }) => Math.abs(value)))), 1);
     const label = (number, level, entry) =>
       entry.rest ? `${whole(entry.rest)} others` : model.axes[number].label(level, entry.area);
     const names = columns.map((column) => label(1, view.columnLevel, column));
-    const isUpright = names.length > 8 || names.reduce((sum, name) => sum + name.length, 0) > 110;
+    /* Names stand upright where they would not fit side by side. */
+    const room = matchMedia('(max-width: 46rem)').matches ? 30 : 110;
+    const isUpright = names.length > 8 || names.reduce((sum, name) => sum + name.length, 0) > room;
     const sum = (row, column, { value }) =>
       h('td', { class: 'sum', title: whole(value), 'data-at': `${row},${column}`, tabindex: -1 }, short(value));
     const hasSums = { rows: rows.length > 1, columns: columns.length > 1 };
-    /* A total is a number of its own: it need not be the sum of what is listed. */
-    const sumName = (...levels) => (model.isMeasured([...levels, ...view.further.map(({ level }) => level)]) ? 'Total' : 'Sum');
+    /* A total is a number of its own, which need not be the sum of what is listed. */
+    const sumName = (...ends) => {
+      const levels = [...ends, ...view.further.map(({ level }) => level)];
+      return model.isAcross(levels) && !model.isMeasured(levels) ? 'Sum' : 'Total';
+    };
     const head = h('tr', {},
-      h('th', { scope: 'col' }, `${model.header.words.row} ↓  ${model.header.words.column} →`),
+      h('th', { scope: 'col' }, h('span', {}, `${model.words.row} ↓`), ' ', h('span', {}, `${model.words.column} →`)),
       names.map((name, i) => h('th', {
         scope: 'col', class: columns[i].rest ? 'rest' : null, title: name, 'data-at': `-1,${i}`, tabindex: -1,
       }, h('span', {}, name))),
@@ -51,7 +57,7 @@ class Matrix {
     this.node.classList.toggle('tall', rows.length > 24);
     this.table = h('table', {
       class: looks, role: 'grid',
-      'aria-label': `${model.header.words.unit} by ${model.axes[0].title} and ${model.axes[1].title}`,
+      'aria-label': `${model.words.unit} by ${model.axes[0].title} and ${model.axes[1].title}`,
       onclick: (event) => this.act(event.target),
       onkeydown: (event) => this.key(event),
       onfocusin: (event) => this.point(event.target),
@@ -72,6 +78,16 @@ class Matrix {
     if (used.length <= ALL_SHOWN) return used.length ? used : entries.slice(0, 1);
     used.sort((a, b) => b.sum - a.sum);
     return [...used.slice(0, LARGEST_SHOWN), { area: -1, rest: used.length - LARGEST_SHOWN }];
+  }
+
+  /* Where all numbers have the best grade, shades are free to tell their size. */
+  isReliable() {
+    const { view, explorer } = this;
+    if (explorer.shading !== 'reliability') return false;
+    return this.rows.every(({ area: row, rest }, r) => rest || this.columns.every(({ area: column, rest: others }, c) => {
+      const { value } = this.cells[r][c];
+      return others || !value || explorer.model.grade(view.levels, value, view.areas(row, column)) === 1;
+    }));
   }
 
   sums(flows) {
@@ -123,7 +139,7 @@ class Matrix {
     }
     if (value === 0 && !truth) return h('td', { class: 'none', ...at }, '·');
     const areas = this.view.areas(this.rows[r].area, this.columns[c].area);
-    const grade = this.explorer.shade(this.view, value, truth, this.largest, areas);
+    const grade = this.explorer.shade(this.shading, this.view, value, truth, this.largest, areas);
     return h('td', { class: grade ? 'r' + grade : null, ...at }, short(value));
   }
 

@@ -19,11 +19,14 @@ function worthChip(model, levels, value, areas) {
   return [chip, h('span', { class: 'muted', title: 'A sum across the levels at which noise was added' }, ' rough')];
 }
 
-/* Said of numbers that should not be used, wherever they are shown. */
+/* Said above numbers of which some, or all, should not be used. */
 function warningOf(model, levels) {
-  const why = model.isNoise(levels) && !model.isEstimated ? `most of its ${model.header.words.cells} are noise.`
-    : model.isUnmeasured(levels) ? 'its numbers are sums across the levels at which noise was added, and were not measured.' : '';
-  return why ? h('p', { class: 'warning', role: 'note' }, h('strong', {}, 'Do not use this level:'), ' ' + why) : null;
+  if (model.isUnmeasured(levels)) {
+    return h('p', { class: 'warning', role: 'note' }, h('strong', {}, 'Do not use these numbers:'),
+      ' they are sums across the levels at which noise was added, and were not measured.');
+  }
+  const use = model.useOf(levels);
+  return use ? h('p', { class: 'use', role: 'note' }, use) : null;
 }
 
 const headCell = (text, kind = null) => h('th', { scope: 'col', class: kind }, text);
@@ -42,7 +45,7 @@ class List {
 
   /* The flows of a view, as the explorer orders them. */
   rows(view, flows) {
-    const { words } = this.model.header;
+    const { words } = this.model;
     return {
       levels: view.levels, named: [0, 1], titles: [words.row, words.column], file: view.fileName,
       rows: this.explorer.order(flows).map((i) => ({
@@ -71,7 +74,7 @@ class List {
     const largest = shown.reduce((most, { value }) => Math.max(most, Math.abs(value)), 1);
     const isSecret = model.isConfidential;
     const head = [headCell('#', 'rank'), titles.map((title) => headCell(title, 'text')),
-      headCell(isSecret ? 'Released' : model.header.words.unit),
+      headCell(isSecret ? 'Released' : model.words.unit),
       isSecret ? [headCell('True'), headCell('Error')]
         : [headCell(model.hasIntervals(levels) ? 'True number (95\u00a0%)' : 'Error (95\u00a0%)'),
           this.hasNoise ? headCell('Noise', 'noise') : null],
@@ -127,7 +130,7 @@ class List {
   note() {
     const { model } = this;
     const { levels, rows, leftOut } = this.listed;
-    const { cells } = model.header.words;
+    const { cells } = model.words;
     let text = `${whole(rows.length)} ${cells} in view.`;
     const noise = rows.reduce((sum, { value }) => sum + (model.noiseShare(levels, value) ?? NaN), 0);
     if (!rows.length && !leftOut) text = 'There is nothing to show here: no flow was published.';
@@ -155,7 +158,7 @@ class List {
       const grade = error && GRADES[model.grade(levels, value, areas) - 1].name;
       return [
         ...columns.flatMap((one) => [one.axis.levels[one.level].name, one.axis.code(one.level, areas[one.number]),
-          ...(isNamed(one) ? [one.axis.label(one.level, areas[one.number])] : [])]),
+          ...(isNamed(one) ? [one.axis.nameOf(one.level, areas[one.number])] : [])]),
         value,
         ...(model.isConfidential ? [truth, 'CONFIDENTIAL'] : [...(hasEnds ? [error?.low, error?.high] : [error?.p95]), grade])];
     });
@@ -205,7 +208,7 @@ class Totals extends List {
     const { model } = this;
     const { levels } = this.listed;
     if (model.isConfidential) return null;
-    const what = model.isFlat ? '' : 'Totals of the whole table, whatever is chosen above. ';
+    const what = model.isFlat ? '' : 'Totals of the whole table. ';
     const how = model.isMeasured(levels) ? 'They were measured separately, so that their intervals are as good as stated. Flows that are listed may add up to less: others are too small.'
       : model.isAcross(levels) ? 'These are sums across the levels at which noise was added: their errors are rough.'
         : 'Noise was added to these totals themselves.';

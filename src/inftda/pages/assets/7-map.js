@@ -2,6 +2,7 @@
 
 const MAP_FLOWS = 150;
 const MAP_CIRCLES = 40;
+const TOP_FLOWS = 10;
 /* Room of a label: as many as this fits into the map are drawn. */
 const LABEL_ROOM = 26000;
 const MAP_SHADES = 5;
@@ -72,7 +73,8 @@ class Chart {
     this.box = h('div', { class: 'map' }, this.canvas, h('div', { class: 'zooms' },
       h('button', { class: 'action', type: 'button', id: 'closer', 'aria-label': 'Closer', onclick: () => this.scaleBy(1.7) }, '+'),
       h('button', { class: 'action', type: 'button', id: 'further', 'aria-label': 'Further away', onclick: () => this.scaleBy(1 / 1.7) }, '−')));
-    const ends = [['out', 'trips that start there'], ['in', 'trips that end there']]
+    const { units } = model.words;
+    const ends = [['out', `${units} that start there`], ['in', `${units} that end there`]]
       .filter((_, number) => model.places[number]);
     this.select = h('select', { class: 'field', id: 'map-shade', onchange: () => {
       this.direction = this.select.value;
@@ -83,8 +85,10 @@ class Chart {
     this.all = h('button', { class: 'action', type: 'button', id: 'map-all', onclick: () => this.pick(null) }, 'Show all areas');
     this.legend = h('ul', { class: 'legend', 'aria-label': 'What the colours of areas mean' });
     this.note = h('p', { class: 'note' });
-    this.node = h('div', {}, h('div', { class: 'bar' }, h('label', {}, h('span', {}, 'Areas by'), this.select),
-      this.finder.node, this.all), this.box, this.legend, this.note);
+    this.topTitle = h('h3', {});
+    this.top = h('ol', { class: 'top' });
+    this.node = h('div', {}, h('div', { class: 'beside' }, this.box, h('div', {}, this.topTitle, this.top)),
+      this.legend, h('div', { class: 'bar' }, h('label', {}, h('span', {}, 'Areas by'), this.select), this.finder.node, this.all), this.note);
   }
 
   show(view, flows) {
@@ -111,7 +115,7 @@ class Chart {
 
   refresh() {
     if (this.picked && this.picked.number !== this.side) {
-      const isKept = this.model.header.shared && this.view.rowLevel === this.view.columnLevel;
+      const isKept = this.model.isShared && this.view.rowLevel === this.view.columnLevel;
       this.picked = isKept ? { ...this.picked, number: this.side } : null;
     }
     this.select.value = this.direction;
@@ -135,7 +139,7 @@ class Chart {
       this.totals[ends[this.shaded][i]] += flows.value[i];
       for (const number of [0, 1]) {
         const [level, index] = [this.levelOf(number), ends[number][i]];
-        const key = [this.model.header.shared ? 0 : number, level, index].join();
+        const key = [this.model.isShared ? 0 : number, level, index].join();
         const entry = this.weights.get(key) ?? { number, level, index, sum: 0 };
         entry.sum += Math.abs(flows.value[i]);
         this.weights.set(key, entry);
@@ -201,7 +205,9 @@ class Chart {
     const spanY = Math.max(box[3] - box[1], 0.02);
     this.width = Math.max(300, this.box.clientWidth || 900);
     this.height = Math.round(Math.min(Math.max(this.width * spanY / spanX, this.width * 0.5), this.width < 600 ? 520 : 720));
-    const margin = shapes ? 14 : 40;
+    /* Of lines and dots: a small map has thin ones, and fewer. */
+    this.thick = Math.min(1, Math.max(0.5, this.width / 800));
+    const margin = shapes ? 14 : 40 * this.thick;
     const scale = this.zoom * Math.min((this.width - 2 * margin) / spanX, (this.height - 2 * margin) / spanY);
     const middle = [(box[0] + box[2]) / 2, (box[1] + box[3]) / 2];
     const [left, top] = [this.width / 2 + this.shift[0], this.height / 2 + this.shift[1]];
@@ -259,7 +265,8 @@ class Chart {
       const at = this.point(this.shaded, level, index);
       if (!at || !this.isSeen(...at, 30)) continue;
       const path = new Path2D();
-      path.arc(...at, 3 + (this.limits.length ? 14 * Math.sqrt(Math.max(totals[index], 0) / largest) : 0), 0, 7);
+      const size = this.limits.length ? Math.sqrt(Math.max(totals[index], 0) / largest) : 0;
+      path.arc(...at, this.thick * (2.5 + 14 * size), 0, 7);
       this.areas.set(index, path);
     }
   }
@@ -292,7 +299,7 @@ class Chart {
   /* The largest flows between areas as curves, and those within areas as rings. */
   drawFlows(pen) {
     const { flows, view } = this;
-    const kinds = [{ room: MAP_FLOWS, drawn: [] }, { room: MAP_CIRCLES, drawn: [] }];
+    const kinds = [MAP_FLOWS, MAP_CIRCLES].map((most) => ({ room: Math.round(most * this.thick), drawn: [] }));
     this.missing = 0;
     for (const i of this.wanted) {
       if (this.model.mayBeZero(view.levels, flows.value[i], view.areas(flows.row[i], flows.column[i]))) continue;
@@ -308,6 +315,7 @@ class Chart {
        stray trips between areas must not look like a stream. */
     const most = kinds.map(({ drawn }) => drawn.reduce((top, { i }) => Math.max(top, Math.abs(flows.value[i])), 1));
     most[0] = Math.max(most[0], most[1] / 200);
+    this.listTop(kinds[0].drawn.length ? kinds[0].drawn : kinds[1].drawn);
     this.curves = [];
     /* Small ones first, so that large ones lie on top. */
     for (const flow of [...kinds[1].drawn.reverse(), ...kinds[0].drawn.reverse()]) {
@@ -315,19 +323,34 @@ class Chart {
     }
   }
 
+  /* The largest of these flows with their numbers. */
+  listTop(drawn) {
+    const { flows, view, model } = this;
+    this.topTitle.textContent = `Largest flows ${drawn[0]?.isWithin ? 'within' : 'between'} areas`;
+    this.top.replaceChildren(...drawn.slice(0, TOP_FLOWS).map(({ i, isWithin }) => {
+      const areas = view.areas(flows.row[i], flows.column[i]);
+      const grade = model.isConfidential ? null : model.grade(view.levels, flows.value[i], areas);
+      const ends = [[0, view.rowLevel, flows.row[i]], [1, view.columnLevel, flows.column[i]]]
+        .map(([number, level, index]) => model.axes[number].label(level, index));
+      return h('li', {}, h('button', { class: 'link', type: 'button', onclick: () => this.sayCurve({ i }) },
+        isWithin ? ends[0] : ends.join(' → ')),
+      h('span', {}, whole(flows.value[i]), grade ? h('span', { class: 'grade', title: GRADES[grade - 1].label }, GRADES[grade - 1].name) : null));
+    }));
+  }
+
   drawFlow(pen, { i, from, to, isWithin }, most) {
     const { flows, view } = this;
     const size = Math.sqrt(Math.abs(flows.value[i]) / most);
-    const grade = this.explorer.shade(view, flows.value[i], flows.truth?.[i] ?? 0, most, view.areas(flows.row[i], flows.column[i])) ?? 2;
+    const grade = this.explorer.shade(this.explorer.shading, view, flows.value[i], flows.truth?.[i] ?? 0, most, view.areas(flows.row[i], flows.column[i])) ?? 2;
     const colour = this.colour(grade === GRADES.length ? 'line-strong' : 'r' + grade);
     const path = new Path2D();
-    let [width, ink] = [2, colour];
-    if (isWithin) path.arc(...from, 2 + 9 * size, 0, 7);
+    let [width, ink] = [2 * this.thick, colour];
+    if (isWithin) path.arc(...from, this.thick * (2 + 9 * size), 0, 7);
     else {
       /* A curve bends to the right of its way, and fades towards its end. */
       path.moveTo(...from);
       path.quadraticCurveTo((from[0] + to[0]) / 2 - 0.18 * (to[1] - from[1]), (from[1] + to[1]) / 2 + 0.18 * (to[0] - from[0]), ...to);
-      width = 1 + 7 * size;
+      width = this.thick * (1 + 7 * size);
       ink = pen.createLinearGradient(...from, ...to);
       ink.addColorStop(0, colour);
       ink.addColorStop(1, colour + '40');
@@ -347,6 +370,19 @@ class Chart {
     this.fill(pen, path, 'page', 'ink');
   }
 
+  /* Areas by their trips, most first. Two hierarchies may have a place each: it is there once. */
+  places() {
+    const { model } = this;
+    const found = new Map();
+    for (const entry of this.weights.values()) {
+      const { number, level, index, sum } = entry;
+      const key = [model.axes[number].nameOf(level, index), model.places[number]?.[level][index]].join();
+      if (found.has(key)) found.get(key).sum += sum;
+      else found.set(key, { ...entry });
+    }
+    return [...found.values()].sort((a, b) => b.sum - a.sum);
+  }
+
   /* Names of the areas with most trips, none over another; returns those that found room. */
   drawLabels(pen) {
     pen.font = `600 12px ${this.colour('sans')}`;
@@ -357,7 +393,7 @@ class Chart {
     pen.fillStyle = this.colour('ink');
     const taken = [];
     const names = [];
-    for (const { number, level, index } of [...this.weights.values()].sort((a, b) => b.sum - a.sum)) {
+    for (const { number, level, index } of this.places()) {
       if (names.length * LABEL_ROOM >= this.width * this.height) break;
       const at = this.point(number, level, index);
       if (!at || !this.isSeen(...at)) continue;
@@ -380,13 +416,15 @@ class Chart {
     const range = this.limits.map((least, i) => h('li', {}, h('span', { class: 'swatch m' + (i + 1) }),
       i + 1 < this.limits.length ? `from ${whole(least)}` : `${whole(least)} and more`));
     const name = picked && model.axes[picked.number].label(picked.level, picked.index);
-    const title = picked ? (this.side === 0 ? `Trips from ${name}:` : `Trips to ${name}:`)
-      : this.direction === 'in' ? 'Trips that end in an area:' : 'Trips that start in an area:';
+    const { unit } = model.words;
+    const title = picked ? `${unit} ${this.side === 0 ? 'from' : 'to'} ${name}:`
+      : `${unit} that ${this.direction === 'in' ? 'end' : 'start'} in an area:`;
     this.legend.replaceChildren(...(range.length ? [h('li', {}, title), ...range] : []));
     const sure = model.isConfidential ? '' : ', none that may be zero';
     this.note.textContent = `The ${whole(this.curves?.length ?? 0)} largest of ${whole(this.wanted.length)} flows${sure}. `
-      + 'A curve is dark where trips start and fades where they end; a ring is a flow within an area, on a scale of its own. '
-      + 'Click an area to see its trips only.'
+      + 'A curve is dark where it starts and fades where it ends; a ring is a flow within an area, on a scale of its own. '
+      + 'Click an area to see only what is its own.'
+      + (model.useOf(view.levels) ? ` ${model.useOf(view.levels)}` : '')
       + (this.missing ? ` ${whole(this.missing)} larger ones have an end without a place on the map.` : '');
     if (!picked) return;
     const sum = (values) => this.wanted.reduce((total, i) => total + (values?.[i] ?? 0), 0);
@@ -400,7 +438,7 @@ class Chart {
     const { pen } = this;
     const [number, level] = [this.side, this.levelOf(this.side)];
     /* Both ends are the same areas, or only one of them can be clicked. */
-    if (this.shaded !== number && !(this.model.header.shared && this.levelOf(this.shaded) === level)) return null;
+    if (this.shaded !== number && !(this.model.isShared && this.levelOf(this.shaded) === level)) return null;
     const at = [x * this.density, y * this.density];
     const areas = [...this.areas];
     pen.lineWidth = 16;

@@ -4,24 +4,28 @@ class Explorer {
   constructor(model, root) {
     this.model = model;
     this.root = root;
-    this.modes = { matrix: new Matrix(this), list: new List(this), totals: new Totals(this) };
-    /* With one axis there is nothing to lay out: its totals are all there is. */
-    if (model.isFlat) this.modes = { totals: this.modes.totals };
-    this.titles = { matrix: 'Matrix', list: 'Largest', totals: 'Totals', map: 'Map' };
-    if (model.places && !model.isFlat) this.modes.map = new Chart(this);
+    this.titles = { map: 'Map', matrix: 'Matrix', list: 'Largest', totals: 'Totals' };
     this.shading = model.isConfidential ? 'error' : 'reliability';
     if (!model.isConfidential && !model.header.errors) this.shading = 'size';
     this.filter = 'all';
     this.isBetween = false;
     this.build();
     window.addEventListener('hashchange', () => this.follow());
-    const start = View.at(model, location.hash, Object.keys(this.modes));
-    this.show(start ?? new View(model, { mode: Object.keys(this.modes)[0] }));
+    this.show(this.viewAt(location.hash) ?? View.first(model, Object.keys(this.modes)[0]));
   }
 
+  /* Everything on the screen, for the axes that are laid out. */
   build() {
-    const { isFlat } = this.model;
-    this.ends = isFlat ? [] : this.model.axes.map((_, number) => (number < 2 ? new End(this, number) : new Filter(this, number)));
+    const { model } = this;
+    const { isFlat } = model;
+    this.modes = { matrix: new Matrix(this), list: new List(this), totals: new Totals(this) };
+    if (model.places && model.isUsual && !isFlat) this.modes = { map: new Chart(this), ...this.modes };
+    /* With one axis there is nothing to lay out: its totals are all there is. */
+    if (isFlat) this.modes = { totals: this.modes.totals };
+    const ends = isFlat ? [] : [0, 1].map((number) => new End(this, number));
+    const further = model.axes.slice(2).map((_, i) => new Filter(this, i + 2));
+    const nodes = (panels) => panels.map(({ node }) => node);
+    this.ends = [...ends, ...further];
     this.tabs = Object.keys(this.modes).map((mode) => h('button', {
       type: 'button', role: 'tab', id: 'tab-' + mode, 'aria-controls': 'seen', 'data-mode': mode,
       onclick: () => this.go({ mode }), onkeydown: (event) => this.tabKey(event),
@@ -32,38 +36,63 @@ class Explorer {
     this.warns = h('div', { id: 'warns' });
     this.seen = h('div', { id: 'seen', role: 'tabpanel' });
     this.legend = h('ul', { class: 'legend', 'aria-label': 'What the shades mean' });
-    const choices = this.choices();
-    const bar = h('div', { class: 'bar' }, isFlat ? null
-      : [h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'How to show it' }, this.tabs), this.up, choices],
-    h('span', { class: 'push' }), this.save);
+    this.around = h('details', { class: 'ends', open: matchMedia('(min-width: 46rem)').matches },
+      h('summary', {}, 'Choose areas and levels'),
+      further.length ? h('div', {}, new Pair(this).node, nodes(further)) : null, h('div', {}, nodes(ends)));
+    const [numbers, between, ...choices] = this.choices();
     const keys = h('p', { class: 'note more' }, 'Keys: Tab to the matrix, arrows to move, Enter to zoom in, Escape to zoom out. The address of this page remembers what you look at.');
-    this.root.replaceChildren(...(isFlat ? [bar, this.seen]
-      : [h('div', { class: 'ends' }, this.ends.map(({ node }) => node)), bar, this.warns, this.says, this.seen, this.legend, keys]));
-    this.root.addEventListener('keydown', (event) => {
+    this.root.replaceChildren(...(isFlat ? [h('div', { class: 'bar' }, numbers, h('span', { class: 'push' }), this.save), this.seen] : [
+      h('div', { class: 'bar' }, h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'How to show it' }, this.tabs), this.up, numbers),
+      this.around, this.warns, this.says, this.seen, this.legend,
+      h('div', { class: 'bar' }, between, choices, h('span', { class: 'push' }), this.save), keys]));
+    this.root.onkeydown = (event) => {
       if (event.key === 'Escape' && !this.view.isWhole) { this.goOut({ focus: true }); event.preventDefault(); }
-    });
+    };
   }
 
-  /* Which numbers, what shades mean, and on the confidential page which pairs are listed. */
+  /* Which numbers, which flows, what shades mean, and on the confidential page which are listed. */
   choices() {
     const { model } = this;
-    const select = (id, label, options, choose) => h('label', {}, h('span', {}, label), h('select', {
+    const select = (id, label, value, options, choose) => h('label', {}, h('span', {}, label), h('select', {
       class: 'field', id, onchange: (event) => { choose(event.target.value); this.show(this.view); },
-    }, options.map(([value, text]) => h('option', { value }, text))));
+    }, options.map(([one, text]) => h('option', { value: one, selected: one === value }, text))));
     const shades = [['error', 'true error'], ['reliability', 'reliability'], ['size', 'size']]
       .filter(([shade]) => shade === 'size' || (shade === 'error' ? model.isConfidential : model.header.errors));
     /* Flows within an area are the largest ones, and often not what is looked for. */
-    this.between = h('label', {}, h('input', { type: 'checkbox', id: 'between', onchange: (event) => {
+    this.between = h('label', {}, h('input', { type: 'checkbox', id: 'between', checked: this.isBetween, onchange: (event) => {
       this.isBetween = event.target.checked;
       this.show(this.view);
     } }), h('span', {}, 'Only between areas'));
     return [
-      model.sets.estimated ? select('table', 'Numbers', [['published', 'published'], ['estimated', 'estimated']], (table) => model.use(table)) : null,
-      select('shade', 'Shade by', shades, (shade) => { this.shading = shade; }),
-      model.header.shared ? this.between : null,
-      model.isConfidential ? select('filter', 'List', [['all', 'largest flows'], ['error', 'largest errors'],
+      model.sets.estimated ? select('table', 'Numbers', model.using, [['published', 'published'], ['estimated', 'estimated']], (table) => model.use(table)) : null,
+      model.isShared ? this.between : null,
+      select('shade', 'Shade by', this.shading, shades, (shade) => { this.shading = shade; }),
+      model.isConfidential ? select('filter', 'List', this.filter, [['all', 'largest flows'], ['error', 'largest errors'],
         ['positive', 'false positives'], ['negative', 'false negatives']], (filter) => { this.filter = filter; }) : null,
     ];
+  }
+
+  /* Other axes as rows and columns. */
+  layOut(pair) {
+    const { mode } = this.view;
+    this.arrange(pair);
+    const view = View.first(this.model, mode in this.modes ? mode : 'matrix');
+    this.show(view);
+    location.hash = view.address;
+  }
+
+  arrange(pair) {
+    if (this.model.pair.join() === pair.join()) return;
+    this.model.arrange(pair);
+    this.build();
+  }
+
+  /* The view of an address, whose axes are laid out for it; null if it has none. */
+  viewAt(address) {
+    const found = View.pairAt(this.model, address);
+    if (!found) return null;
+    if (found.rest.startsWith('#/')) this.arrange(found.pair);
+    return View.at(this.model, found.rest, Object.keys(this.modes));
   }
 
   tabKey(event) {
@@ -92,10 +121,10 @@ class Explorer {
   }
 
   follow() {
-    const next = View.at(this.model, location.hash, Object.keys(this.modes));
     const isStart = location.hash === '' || location.hash === '#';
+    if (isStart) this.arrange([0, 1]);
+    const next = isStart ? View.first(this.model, Object.keys(this.modes)[0]) : this.viewAt(location.hash);
     if (next && next.address !== this.view.address) this.show(next);
-    else if (isStart) this.show(new View(this.model, { mode: this.view.mode }));
   }
 
   show(view) {
@@ -107,18 +136,21 @@ class Explorer {
       tab.setAttribute('aria-selected', String(isOn));
       tab.setAttribute('tabindex', isOn ? '0' : '-1');
     });
-    this.up.disabled = view.isWhole;
+    this.up.classList.toggle('hidden', view.isWhole);
+    /* Totals are those of the whole table. */
+    this.around.classList.toggle('hidden', view.mode === 'totals');
     const canBeWithin = ['list', 'map'].includes(view.mode) && view.rowLevel === view.columnLevel;
     this.between.classList.toggle('hidden', !canBeWithin);
-    this.leavesOutWithin = canBeWithin && this.isBetween && this.model.header.shared;
+    this.leavesOutWithin = canBeWithin && this.isBetween && this.model.isShared;
     this.seen.setAttribute('aria-labelledby', 'tab-' + view.mode);
     const mode = this.modes[view.mode];
-    const warning = view.mode === 'totals' ? null : warningOf(this.model, view.levels);
+    /* The map leaves out what may be zero, and totals say it themselves. */
+    const warning = ['map', 'totals'].includes(view.mode) && !this.model.isUnmeasured(view.levels) ? null : warningOf(this.model, view.levels);
     this.warns.replaceChildren(...(warning ? [warning] : []));
     this.seen.replaceChildren(mode.node);
     mode.show(view, this.flows);
     this.sayWhole();
-    this.explain();
+    this.explain(mode.shading ?? this.shading);
   }
 
   /* Numbers of flows from the largest down (or as the confidential page filters them). */
@@ -140,18 +172,20 @@ class Explorer {
     return kept.sort((a, b) => keys[b] - keys[a] || a - b);
   }
 
-  shade(view, value, truth, largest, areas) {
-    if (this.shading === 'size') return 4 - Math.min(3, Math.floor(3.999 * Math.sqrt(Math.abs(value) / largest)));
-    if (this.shading === 'error') return gradeOf(Math.abs(value - truth) / Math.max(truth, 1));
+  shade(shading, view, value, truth, largest, areas) {
+    if (shading === 'size' || shading === 'reliable') return 4 - Math.min(3, Math.floor(3.999 * Math.sqrt(Math.abs(value) / largest)));
+    if (shading === 'error') return gradeOf(Math.abs(value - truth) / Math.max(truth, 1));
     return this.model.grade(view.levels, value, areas);
   }
 
-  explain() {
-    const { shading } = this;
-    this.root.classList.toggle('by-size', shading === 'size');
-    const texts = shading === 'size'
-      ? ['largest', '', '', 'smallest'] : GRADES.map(({ name, label }) => `${name}: ${label}`);
-    const title = { reliability: 'Error (95 % of such numbers):', error: 'True error:', size: 'Size:' }[shading];
+  explain(shading) {
+    const isBySize = shading === 'size' || shading === 'reliable';
+    this.root.classList.toggle('by-size', isBySize);
+    const texts = isBySize ? ['largest', '', '', 'smallest'] : GRADES.map(({ name, label }) => `${name}: ${label}`);
+    const title = {
+      reliability: 'Error (95 % of such numbers):', error: 'True error:', size: 'Size:',
+      reliable: `All ${GRADES[0].label} (grade ${GRADES[0].name}), so shaded by size:`,
+    }[shading];
     this.legend.replaceChildren(h('li', {}, title), ...texts.map((text, i) =>
       h('li', {}, h('span', { class: 'swatch r' + (i + 1) }), text)));
   }
@@ -180,7 +214,7 @@ class Explorer {
     const value = this.total(row, column, sum);
     const label = (number, { level, index }) =>
       index < 0 ? 'other areas' : model.axes[number].label(level, index);
-    const { words } = model.header;
+    const { words } = model;
     const filters = this.view.further.map((focus, i) => ({ focus, axis: model.axes[i + 2] }))
       .filter(({ focus }) => focus.level > 0)
       .map(({ focus, axis }) => [', ', h('strong', {}, axis.label(focus.level, focus.index))]);
@@ -188,7 +222,7 @@ class Explorer {
     if (model.isConfidential) {
       parts.push(h('strong', {}, whole(value)), ' released, ', h('strong', {}, whole(truth)), ` true (${value >= truth ? '+' : ''}${whole(value - truth)}).`);
     } else {
-      parts.push(h('strong', {}, whole(value)), `${words.units}. `, this.worth(row, column, value));
+      parts.push(h('strong', {}, whole(value)), ` ${words.units}. `, this.worth(row, column, value));
     }
     this.says.replaceChildren(...parts);
   }

@@ -1,0 +1,230 @@
+"""What a promise means for one person: how often the best attacker is right.
+
+Two neighbouring tables differ in one person. An attacker who knows all the rest, and thinks both
+equally likely, sees everything that was measured and says which of the two it was. Nobody is right
+more often than the law of the noise allows, and that is the curve of the accountant: delta at
+epsilon 0 is the attacker's *advantage* over guessing. How many are found at a given rate of false
+alarms follows from the whole curve. All of it is rounded up.
+
+A bare (epsilon, delta) would allow far more than the noise behind it does; see `bare_advantage`.
+Proofs: `docs/proofs/risk.md`.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, Final, NamedTuple
+
+from inftda.privacy.accounting import Curve, privacy_curve, resolve
+from inftda.privacy.plan import Plan
+from inftda.privacy.unit import Unit
+
+
+class Precedent(NamedTuple):
+    """A public use of differential privacy, to compare an epsilon with.
+
+    Attributes:
+        what: who published what.
+        epsilon: as the source states it.
+        protects: what it is stated for.
+        source: where.
+    """
+
+    what: str
+    epsilon: str
+    protects: str
+    source: str
+
+
+#: Strengths are stated for different things: compare with care.
+PRECEDENTS: Final = (
+    Precedent(
+        "Wikimedia, page views by country, since 2023",
+        "about 1",
+        "ten pages that a device opens on a day",
+        "https://analytics.wikimedia.org/published/datasets/country_project_page/00_README.html",
+    ),
+    Precedent(
+        "Google, searches for symptoms, 2020",
+        "1.68",
+        "what a user searches for on a day",
+        "https://arxiv.org/abs/2009.01265",
+    ),
+    Precedent(
+        "Ministry of Health of Israel, live births of 2014",
+        "9.98",
+        "a mother and her newborn child",
+        "https://arxiv.org/abs/2405.00267",
+    ),
+    Precedent(
+        "US Census Bureau, redistricting data of 2020",
+        "19.61",
+        "answers of a person (17.14) and of a housing unit (2.47)",
+        "https://www.census.gov/newsroom/press-releases/2021/2020-census-key-parameters.html",
+    ),
+)
+#: Rates of false alarms at which detection is stated.
+FALSE_ALARMS: Final = (0.01, 0.05)
+#: Detection is searched for up to this epsilon: beyond it a bound changes by less than 1e-5.
+_LARGEST_EPSILON: Final = 12.0
+#: Steps of the search; every point that is tried is a valid bound.
+_STEPS: Final = 40
+_GOLDEN: Final = (math.sqrt(5) - 1) / 2
+#: Covers the rounding of the few operations here.
+_SLACK: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """How well the best attacker does on one person.
+
+    Attributes:
+        unit: who that is.
+        advantage: over guessing: 0 if nothing is learned, 1 if everything is.
+        detection: for each rate of `FALSE_ALARMS` the part that is found at most.
+        is_exact: whether some attacker reaches these figures; otherwise they are upper bounds.
+    """
+
+    unit: Unit
+    advantage: float
+    detection: tuple[float, ...]
+    is_exact: bool
+
+    @property
+    def success(self) -> float:
+        """How often the attacker is right; who guesses is right half of the time."""
+        return (1 + self.advantage) / 2
+
+    @property
+    def mu(self) -> float:
+        """The parameter of Gaussian differential privacy with the same advantage."""
+        if self.success >= 1:
+            return math.inf
+        return 2 * NormalDist().inv_cdf(self.success) * (1 + _SLACK)
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Success, and detection at each rate of false alarms, in per cent and rounded up."""
+        return tuple(map(_percent, (self.success, *self.detection)))
+
+    def describe(self) -> str:
+        """All of it in words: the one statement of what a promise means for a person.
+
+        >>> print(Risk(Unit(), 0.0781, (0.0163, 0.0735), is_exact=True).describe()[:77])
+        Somebody who knows the whole table except for one person, and is left with tw
+        """
+        task = "is left with two possibilities for that person, picks the right one"
+        if not self.unit.is_substitute:
+            task = "asks whether that person is in it, answers correctly"
+        mu = "" if self.mu == math.inf else f" (mu = {_rounded_up(self.mu, 3)})"
+        success, *parts = self.figures
+        found = "; ".join(
+            f"{test} {100 * rate:g} % false alarms finds at most {part}"
+            for test, rate, part in zip(
+                ("A test with", "one with"), FALSE_ALARMS, parts, strict=True
+            )
+        )
+        bound = "" if self.is_exact else " These are upper bounds: the true figures are lower."
+        return (
+            f"Somebody who knows the whole table except for one person, and {task} in at most "
+            f"{success} of cases; guessing gives 50 %{mu}. {found}.{bound}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        rates = zip(FALSE_ALARMS, self.detection, strict=True)
+        return {
+            "advantage": self.advantage,
+            "success": self.success,
+            "mu": None if self.mu == math.inf else self.mu,
+            "detection": {f"{rate:g}": part for rate, part in rates},
+            "is_exact": self.is_exact,
+            "words": self.describe(),
+        }
+
+
+@lru_cache(maxsize=64)  # summary, page and dossier of one release ask for the same
+def risk_of(plan: Plan) -> Risk:
+    """What the noise of a plan leaves to the best attacker.
+
+    Privacy:
+        Nobody does better on anything made of what the plan measures.
+    """
+    # The tightest accountant is valid for the noise, whichever one the promise was made by.
+    accountant = resolve("auto", plan.measured)
+    curve, rho = privacy_curve(accountant, plan.measured), float(plan.rho)
+    promised = [] if plan.epsilon is None or plan.delta is None else [(plan.epsilon, plan.delta)]
+    bounds = [
+        curve(0.0),
+        math.sqrt(rho / 2),  # Pinsker: the divergence of Kullback and Leibler is at most rho
+        math.sqrt(-math.expm1(-rho)),  # Bretagnolle and Huber
+        *(bare_advantage(*strength) for strength in promised),
+    ]
+    advantage = min(1.0, min(bounds) * (1 + _SLACK))
+    detection = tuple(_detection(curve, rate, advantage, promised) for rate in FALSE_ALARMS)
+    return Risk(plan.unit, advantage, detection, accountant == "exact")
+
+
+def bare_advantage(epsilon: float, delta: float) -> float:
+    """The most that (epsilon, delta) alone allows, whatever the noise.
+
+    >>> round(bare_advantage(1, 1e-8), 3)
+    0.462
+    """
+    return math.tanh(epsilon / 2) + 2 * delta / (1 + math.exp(min(epsilon, 700.0)))
+
+
+def _detection(
+    curve: Curve, rate: float, advantage: float, promised: list[tuple[float, float]]
+) -> float:
+    """What a test with this rate of false alarms finds at most.
+
+    Every (epsilon, delta) of the curve bounds what is missed from below, in two ways, as a test may
+    be turned round. Each way is a concave function of exp(epsilon) or exp(-epsilon).
+    """
+
+    def steep(epsilon: float, delta: float) -> float:
+        return 1 - delta - math.exp(min(epsilon, 700.0)) * rate
+
+    def flat(epsilon: float, delta: float) -> float:
+        return math.exp(-epsilon) * (1 - delta - rate)
+
+    missed = [1 - advantage - rate]
+    for side in (steep, flat):
+        missed += [side(*strength) for strength in promised]
+        missed.append(_largest(side, curve))
+    return min(1.0, 1 - max(missed) + _SLACK)
+
+
+def _largest(side: Callable[[float, float], float], curve: Curve) -> float:
+    """The largest value along the curve, which has one peak, by golden sections."""
+
+    def function(epsilon: float) -> float:
+        return side(epsilon, curve(epsilon))
+
+    low, high = 0.0, _LARGEST_EPSILON
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = function(left), function(right)
+    best = max(at_left, at_right)
+    for _ in range(_STEPS):
+        if at_left >= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = function(right)
+        best = max(best, at_left, at_right)
+    return best
+
+
+def _percent(part: float) -> str:
+    return f"{_rounded_up(100 * part, 1)} %"
+
+
+def _rounded_up(value: float, decimals: int) -> str:
+    scale = 10**decimals
+    return f"{math.ceil(value * scale) / scale:.{decimals}f}"
