@@ -45,7 +45,13 @@ from inftda.privacy.plan import Account, Plan, make_plan
 from inftda.privacy.unit import UNIT, Unit
 from inftda.publication import tables
 from inftda.publication.folder import axis_entries, check_release, write_public_files
-from inftda.publication.manifest import MEASUREMENTS_FILE, Counting, Manifest, TreeEntry
+from inftda.publication.manifest import (
+    MEASUREMENTS_FILE,
+    Counting,
+    Manifest,
+    TreeEntry,
+    checked_edition,
+)
 from inftda.publication.measurements import (
     PlannedTable,
     check_publishable,
@@ -114,6 +120,14 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
             "What the numbers count, in the plural, such as people, patients or jobs; by default "
             "trips, or entries where there is no origin and destination.",
             metavar="WORD",
+        ),
+    ] = None,
+    edition: Annotated[
+        str | None,
+        Option(
+            "The period that the table is about, such as 2024 or 2024-05. Releases with the same "
+            "areas and different editions make a series, and a ledger may have a budget for each.",
+            metavar="PERIOD",
         ),
     ] = None,
     axis: AxisFiles = None,
@@ -189,10 +203,10 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     key = None if sign is None else read_private_key(sign)
     if out is not None:
         check_folder(Path(out), check=check_release, force=force)
-    tree = columns.tree(areas, axis=axis, levels=levels, order=order)
+    tree = columns.tree(areas, axis=axis, levels=levels, order=order, unit=unit)
     tree.check_numbers()
     columns.check(tree.axes, unit)
-    noun = Counting.noun(counts, tree)
+    noun, period = Counting.noun(counts, tree), checked_edition(edition)
     plan = make_plan(
         tree,
         unit,
@@ -207,7 +221,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     published = planned_measurements(tree, plan, only_totals=measurements == "totals")
     check_publishable(published)
     random = source or SecureSource()
-    charge = Charge.to(ledger, dataset, plan, is_private=random.is_secure, out=out)
+    charge = Charge.to(ledger, dataset, plan, is_private=random.is_secure, out=out, period=period)
     with following(progress) as report, _place(engine, threads) as place:
         # Read. The only door that the truth comes in by.
         truth = place.read(flows, columns, tree, unit=unit, source=random, say=on_message)
@@ -229,6 +243,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
                 n_flows=len(released.flow),
                 measurements=measurements if published else "none",
                 counted=Counting(columns.person is not None, columns.policy, noun),
+                edition=period,
                 seed=drawn.seed.hex(),
             )
             write_public_files(folder, tree, manifest)

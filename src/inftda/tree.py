@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.areas.reader import Levels, read_areas
-from inftda.errors import TreeError
+from inftda.errors import PrivacyError, TreeError
 from inftda.hierarchy import Hierarchy
 
 ORIGIN, DESTINATION = "origin", "destination"
@@ -143,9 +143,22 @@ class Marginal:
         sums = np.add.reduceat(counts[order], first) if len(first) else counts[:0]
         return tuple(numbers[first] for numbers in above), sums
 
-    def leaf_capacities(self) -> Iterator[tuple[int, int]]:
-        """(leaves under a node, number of such nodes), nodes with most leaves first, lazily."""
-        factors = [_sizes(axis, depth) for axis, depth in zip(self.axes, self.depths, strict=True)]
+    def leaf_capacities(self, only: str | None = None) -> Iterator[tuple[int, int]]:
+        """(leaves under a node, number of such nodes), nodes with most leaves first, lazily.
+
+        With the name of an axis, of that axis alone: finest areas under an area, and areas.
+
+        Raises:
+            PrivacyError: there is no such axis.
+        """
+        factors = [
+            _sizes(axis, depth)
+            for axis, depth in zip(self.axes, self.depths, strict=True)
+            if only in {None, axis.name}
+        ]
+        if not factors:
+            names = ", ".join(axis.name for axis in self.axes)
+            raise PrivacyError(f"`once_per=` names the axis {only!r}; the axes are {names}")
         return _largest_products(factors)
 
 
@@ -504,25 +517,29 @@ def interleave(axes: Sequence[Axis]) -> list[str]:
     ]
 
 
-def default_order(axes: Sequence[Axis]) -> list[str]:
-    """Destination and origin in turn; every other axis after them, one by one."""
+def default_order(axes: Sequence[Axis], first: str | None = None) -> list[str]:
+    """Destination and origin in turn; every other axis after them, but `first`, one by one."""
     by_name = {axis.name: axis for axis in axes}
+    begin = [by_name.pop(first)] if first in by_name else []
     ends = [by_name.pop(name) for name in (DESTINATION, ORIGIN) if name in by_name]
-    order = interleave(ends) if ends else []
+    order = [axis.name for axis in begin for _ in range(axis.hierarchy.depth)]
+    order += interleave(ends) if ends else []
     return order + [name for name, axis in by_name.items() for _ in range(axis.hierarchy.depth)]
 
 
-def build_tree(
+def build_tree(  # noqa: PLR0913 - one keyword for each thing that shapes a tree
     areas: Any = None,
     *,
     axis: Mapping[str, Any] | None = None,
     levels: Levels | None = None,
     order: Sequence[str] | None = None,
     outside: bool | Collection[str] = False,
+    first: str | None = None,
 ) -> Tree:
     """The public tree from whatever describes it; see `release` for the arguments.
 
-    `outside` says whether there is an area for what cannot be placed, or on which axes.
+    `outside` says whether there is an area for what cannot be placed, or on which axes. Without an
+    order, the axis called `first` is refined before all others.
 
     Raises:
         TreeError: no hierarchy is given for an end, or the order does not fit.
@@ -550,7 +567,7 @@ def build_tree(
     if order is not None and sorted(order) == sorted(axis.name for axis in axes):
         by_name = {axis.name: axis for axis in axes}
         order = interleave([by_name[name] for name in order])
-    return Tree.build(axes, order or default_order(axes))
+    return Tree.build(axes, order or default_order(axes, first))
 
 
 def _check_names(names: list[str]) -> None:

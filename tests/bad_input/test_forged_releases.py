@@ -114,6 +114,8 @@ UNPROVABLE = {
     ("counted", "bounded", "emptied"): "likewise",
     ("counted", "unplaceable", "'error'"): "likewise: areas may have one called outside",
     ("counted", "unplaceable", "'drop'"): "likewise",
+    ("counted", "what", "longer"): "likewise: it is a word",
+    ("counted", "what", "capital"): "likewise",
     ("guarantee", "epsilon", "twice"): "a weaker promise is true as well",
     ("guarantee", "epsilon", "a little more"): "likewise",
     ("guarantee", "epsilon", "a little less"): "noise is rounded up, so this is still true",

@@ -196,9 +196,10 @@ def test_the_manifest_says_what_was_planned_and_nothing_else(watched):
     manifest = json.loads((watched.work / "out" / "manifest.json").read_text())
     assert set(manifest) == {
         "format", "private", "mechanism", "options", "guarantee", "tree", "total", "n_flows",
-        "seed", "counted", "measurements", "flows_sha256", "measurements_sha256", "software",
+        "seed", "counted", "edition", "measurements", "flows_sha256", "measurements_sha256",
+        "software",
     }  # fmt: skip
-    assert set(manifest["counted"]) == {"bounded", "unplaceable"}
+    assert set(manifest["counted"]) == {"bounded", "unplaceable", "what"}
     flows = pq.read_table(watched.work / "out" / "flows.parquet")
     assert manifest["total"] == sum(flows["flow"].to_pylist())
     assert manifest["n_flows"] == flows.num_rows

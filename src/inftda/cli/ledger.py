@@ -16,12 +16,14 @@ from inftda.ledger.ledger import CANNOT_KNOW, Ledger, check_name
 from inftda.numbers import checked_rho, rounded_down, rounded_up
 from inftda.options import PROMISE, Group, KeepFormulas, Option, Rho, exact
 from inftda.privacy.unit import UNIT, Unit
+from inftda.publication.manifest import checked_edition
 from inftda.tables import disarmed
 
 _Path = Annotated[Path, Option("The ledger's file.", metavar="LEDGER", is_argument=True)]
 _Dataset = Annotated[str, Option("Name of the data set.", metavar="DATASET", is_argument=True)]
 _COLUMNS = (
-    "dataset", "number", "charged", "published", "rho", "epsilon", "delta", "mechanism", "note",
+    "dataset", "number", "period", "charged", "published", "rho", "epsilon", "delta", "mechanism",
+    "note",
 )  # fmt: skip
 
 
@@ -40,19 +42,33 @@ def create(  # noqa: PLR0913 - a budget and a unit
     delta: Annotated[
         Fraction | None, Option("Probability of failure.", "NUMBER", exact, panel=PROMISE)
     ] = None,
+    period_rho: Annotated[
+        Fraction | None,
+        Option("A further budget for each period, in zCDP.", "NUMBER", exact, panel=PROMISE),
+    ] = None,
+    period_epsilon: Annotated[
+        Fraction | None, Option("The same as strength.", "NUMBER", exact, panel=PROMISE)
+    ] = None,
+    period_delta: Annotated[
+        Fraction | None, Option("Its probability of failure.", "NUMBER", exact, panel=PROMISE)
+    ] = None,
     unit: Annotated[Unit, Group(Unit)] = UNIT,
 ) -> None:
     """Give a data set a budget for one unit of privacy; both are fixed from then on."""
     path, budget = Path(path), Budget.make(rho=rho, epsilon=epsilon, delta=delta)
+    each_period = None
+    if any(one is not None for one in (period_rho, period_epsilon, period_delta)):
+        each_period = Budget.make(rho=period_rho, epsilon=period_epsilon, delta=period_delta)
     check_name(dataset)
     # An empty file is left over from an interrupted creation.
     is_new = not path.exists() or path.stat().st_size == 0
     ledger = Ledger.create(path) if is_new else Ledger(path)
-    ledger.add(dataset, unit, budget)
+    ledger.add(dataset, unit, budget, each_period)
     output.say(f"Data set:   {dataset}")
     output.say(f"Protected:  {unit.describe()}")
-    output.say(f"Budget:     {budget.describe()}")
+    _say_budget(budget, each_period)
     chosen = f"--ledger {shlex.quote(str(path))} --dataset {shlex.quote(dataset)}"
+    chosen += "" if each_period is None else " --edition PERIOD"
     output.say(f"Next:       inftda release ... {chosen}")
 
 
@@ -80,13 +96,14 @@ def show(path: _Path, dataset: _Dataset, *, json: Json = False) -> None:
         return
     output.say(f"Data set:   {found.name}, since {found.created}")
     output.say(f"Protected:  {found.unit.describe()}")
-    output.say(f"Budget:     {found.budget.describe()}")
-    output.say(f"Spent:      {found.spent_words()}")
+    _say_budget(found.budget, found.each_period)
+    _say_spent(found)
     for entry in found.entries:
         state = "published" if entry.published else "charged, not known to be published"
         note = f": {entry.note}" if entry.note else ""
         output.say(
-            f"  {entry.number}  {entry.charged}  {entry.mechanism}  "
+            f"  {entry.number}  {f'{entry.period}  ' if entry.period else ''}{entry.charged}  "
+            f"{entry.mechanism}  "
             f"rho = {rounded_up(entry.rho)}  ({state}){note}"
         )
     output.say(f"\n{CANNOT_KNOW}")
@@ -123,27 +140,46 @@ def charge(
     *,
     rho: Annotated[Fraction, Option("Its cost in zCDP.", "NUMBER", exact)],
     note: Annotated[str, Option("What was released, when and by whom.", "TEXT")],
+    period: Annotated[str, Option("The period it is about.")] = "",
 ) -> None:
     """Charge what was released by other means, for the data set's own unit of privacy."""
     cost = Cost(checked_rho(rho))
     ledger = Ledger(path)
     number = ledger.charge(
-        dataset, cost, ledger.dataset(dataset).unit, mechanism=BY_HAND, note=note
+        dataset,
+        cost,
+        ledger.dataset(dataset).unit,
+        mechanism=BY_HAND,
+        note=note,
+        period=checked_edition(period),
     )
     ledger.note_published(number)
     output.say(f"Entry:      {number}, rho = {rounded_up(cost.rho)}")
-    output.say(f"Spent:      {ledger.dataset(dataset).spent_words()}")
+    _say_spent(ledger.dataset(dataset))
+
+
+def _say_budget(budget: Budget, each_period: Budget | None) -> None:
+    """What may be spent."""
+    output.say(f"Budget:     {budget.describe()}")
+    if each_period is not None:
+        output.say(f"Each:       {each_period.describe()}, in each period")
+
+
+def _say_spent(dataset: Dataset) -> None:
+    """What is spent, in all and in one period."""
+    for line in dataset.spent_words():
+        output.say(f"Spent:      {line}")
 
 
 def _row(dataset: Dataset) -> tuple[str, ...]:
-    budget, epsilon = dataset.budget, dataset.epsilon_spent()
+    budget, epsilon = dataset.budget, dataset.spending.epsilon
     whole = "" if budget.epsilon is None else f"{float(budget.epsilon):.6g}"
     return (
         dataset.name,
         str(len(dataset.entries)),
         f"{float(budget.rho):.6g}",
-        rounded_up(dataset.spent),
-        rounded_down(max(budget.rho - dataset.spent, budget.rho * 0)),
+        rounded_up(dataset.spending.spent),
+        rounded_down(max(budget.rho - dataset.spending.spent, budget.rho * 0)),
         "" if epsilon is None else rounded_up(epsilon),
         whole if budget.delta is None else f"{whole} at delta {float(budget.delta):.6g}".strip(),
     )

@@ -221,7 +221,7 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         raise InftdaError("a page needs a folder to be written to; give `out=`")
     if out is not None:
         check_outside(Path(out))
-    tree = columns.tree(areas, axis=axis, levels=levels, order=order)
+    tree = columns.tree(areas, axis=axis, levels=levels, order=order, unit=unit)
     given, word = (epsilon, "epsilon") if rho is None else (rho, "rho")
     strengths = list(given) if isinstance(given, Sequence) else [given]
     budget: dict[str, Any] = {

@@ -24,7 +24,7 @@ from inftda.evaluation.stated import (
 )
 from inftda.evaluation.typical import OFTEN_LOST
 from inftda.files import check_folder, check_unpublished, is_plain, whole_folder
-from inftda.ledger.budget import Dataset
+from inftda.ledger.budget import Dataset, Spending
 from inftda.ledger.ledger import CANNOT_KNOW, Ledger
 from inftda.numbers import rounded_up
 from inftda.options import Option, Runs, Seconds, Watched, documented
@@ -178,14 +178,14 @@ def _spending(account: Dataset) -> dict[str, Any]:
     """What has been spent on these people, charge by charge."""
     rows = []
     for n, charge in enumerate(account.entries, start=1):
-        epsilon = account.epsilon_spent(n)
+        epsilon = Spending(account.budget, account.entries[:n]).epsilon
         what = f"{charge.mechanism}: {charge.note}" if charge.note else charge.mechanism
         sum_so_far = "" if epsilon is None else rounded_up(epsilon)
         rows.append((charge.charged[:10], what, f"rho = {rounded_up(charge.rho)}", sum_so_far))
     delta = account.budget.delta
     return {
         "name": account.name,
-        "spent": account.spent_words(),
+        "spent": "; ".join(account.spent_words()),
         "n_charges": len(rows),
         "rows": rows[-_LONGEST_HISTORY:],
         "at_delta": "" if delta is None else f" at delta {float(delta):.6g}",

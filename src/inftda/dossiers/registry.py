@@ -361,7 +361,7 @@ def _known(release: Release, account: Dataset | None) -> dict[str, Any]:
         "privacy_unit_details": plan.unit.describe(),
         "model_name": "Central",
         "release_type": "Many releases" if is_many else "One release",
-        "release_type_details": account and f"By its ledger: {account.spent_words()}.",
+        "release_type_details": account and f"By its ledger: {'; '.join(account.spent_words())}.",
         "access_type": "Non-interactive",
         "access_type_details": "Tables, published once; they answer no queries.",
         "post_processing": POST_PROCESSING,

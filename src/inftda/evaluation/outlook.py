@@ -201,7 +201,7 @@ def plan(  # noqa: PLR0913 - the same options as a release
     if total is not None and total < 0:
         raise InftdaError(f"`total=` must be at least 0, got {total}")
     public = areas if sizes is None else balanced_areas(sizes)
-    tree = columns.tree(public, axis=axis, levels=levels, order=order)
+    tree = columns.tree(public, axis=axis, levels=levels, order=order, unit=unit)
     budget = partial(
         make_plan,
         tree,

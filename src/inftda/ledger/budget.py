@@ -89,7 +89,8 @@ class Entry(Cost, frozen=True, kw_only=True):
     """One release as it was charged, in UTC, before its noise was drawn.
 
     `published` is None if it crashed, was interrupted or is under way. The note is what the
-    custodian says about it, or the name of the folder it went to.
+    custodian says about it, or the name of the folder it went to. `period` is what it is about, if
+    that was said: a month, a year.
     """
 
     number: int
@@ -97,14 +98,12 @@ class Entry(Cost, frozen=True, kw_only=True):
     published: str | None
     mechanism: str
     note: str
+    period: str = ""
 
 
-class Dataset(msgspec.Struct, frozen=True):
-    """A data set: its unit of privacy, its budget, and every release it was charged for."""
+class Spending(msgspec.Struct, frozen=True):
+    """Some releases that share a budget."""
 
-    name: str
-    created: str
-    unit: Unit
     budget: Budget
     entries: tuple[Entry, ...]
 
@@ -118,47 +117,36 @@ class Dataset(msgspec.Struct, frozen=True):
         """Whether the first release took the whole budget, accounted for by itself."""
         return bool(self.entries) and self.entries[0].rho > self.budget.rho
 
-    def epsilon_spent(self, n_entries: int | None = None) -> float | None:
-        """What the first entries, or all, come to as epsilon at the budget's delta, rounded up.
-
-        None if the budget has no delta.
-        """
-        entries = self.entries[:n_entries]
+    @property
+    def epsilon(self) -> float | None:
+        """What they come to as epsilon at the budget's delta, rounded up; None without a delta."""
         if self.budget.delta is None:
             return None
-        if not entries:
+        if not self.entries:
             return 0.0
         if self.is_taken_alone:
-            return float(entries[0].epsilon or 0)
-        rho = sum((entry.rho for entry in entries), Fraction(0))
-        noise = [(1 / (2 * rho), 1, 1)]
-        return epsilon_of("zcdp", delta=self.budget.delta, noise=noise)
+            return float(self.entries[0].epsilon or 0)
+        return epsilon_of("zcdp", delta=self.budget.delta, noise=[(1 / (2 * self.spent), 1, 1)])
 
-    def check(self, cost: Cost, unit: Unit) -> None:
-        """Refuse a release that does not fit: it costs too much, or its unit is another one.
+    def check(self, cost: Cost, whose: str) -> None:
+        """Refuse a release that costs too much.
 
         Privacy:
             All releases that this lets pass are together as private as the budget says. See
             docs/proofs/ledger.md.
         """
-        if not _is_same(unit, self.unit):
-            raise LedgerError(
-                f"the data set {self.name!r} protects one unit of privacy ({self.unit.describe()})"
-                f", this release another ({unit.describe()}); what is spent on different units "
-                "does not add up: use the data set's unit, or another data set"
-            )
         budget, left = self.budget, self.budget.rho - self.spent
         if self.is_taken_alone:
             raise LedgerError(
-                f"data set {self.name!r}: its first release took the whole budget (it was "
-                "accounted for alone, by its own accountant); no other fits"
+                f"{whose}: its first release took the whole budget (it was accounted for alone, "
+                "by its own accountant); no other fits"
             )
         if cost.rho <= left or (not self.entries and self._fits_alone(cost)):
             return
         stated = "" if budget.epsilon is None else f" ({budget.as_epsilon()})"
         advice = "nothing is left" if left <= 0 else f"at most `rho={rounded_down(left)}` fits"
         raise LedgerError(
-            f"data set {self.name!r}: the budget is rho = {float(budget.rho):.6g}{stated}, of "
+            f"{whose}: the budget is rho = {float(budget.rho):.6g}{stated}, of "
             f"which {rounded_up(self.spent)} is spent; this release costs "
             f"{rounded_up(cost.rho)}, but {advice}"
         )
@@ -172,24 +160,92 @@ class Dataset(msgspec.Struct, frozen=True):
         pairs = [(cost.epsilon, self.budget.epsilon), (cost.delta, self.budget.delta)]
         return all(of is not None and most is not None and of <= most for of, most in pairs)
 
-    def spent_words(self) -> str:
+    def words(self) -> str:
         """What is spent, in a line; rounded up."""
-        n, epsilon = len(self.entries), self.epsilon_spent()
+        n = len(self.entries)
         text = f"rho = {rounded_up(self.spent)} by {n} release{'' if n == 1 else 's'}"
-        if epsilon is None or self.budget.delta is None:
+        if self.epsilon is None or self.budget.delta is None:
             return text
         at = f"delta = {float(self.budget.delta):.6g}"
-        return f"{text}; all together epsilon = {rounded_up(epsilon)} at {at}"
+        return f"{text}; all together epsilon = {rounded_up(self.epsilon)} at {at}"
+
+
+class Dataset(msgspec.Struct, frozen=True):
+    """A data set: its unit of privacy, its budget, and every release it was charged for.
+
+    `each_period` is a further budget, for the releases about one period: what a person has in one
+    period is protected by it, and what a person has in all of them by `budget`.
+    """
+
+    name: str
+    created: str
+    unit: Unit
+    budget: Budget
+    entries: tuple[Entry, ...]
+    each_period: Budget | None = None
+
+    @property
+    def spending(self) -> Spending:
+        """All releases."""
+        return Spending(self.budget, self.entries)
+
+    @property
+    def by_period(self) -> dict[str, Spending]:
+        """The releases about each period, where periods have a budget."""
+        if self.each_period is None:
+            return {}
+        periods = dict.fromkeys(entry.period for entry in self.entries)
+        return {period: self._about(self.each_period, period) for period in periods}
+
+    def _about(self, budget: Budget, period: str) -> Spending:
+        return Spending(budget, tuple(one for one in self.entries if one.period == period))
+
+    def check(self, cost: Cost, unit: Unit, period: str = "") -> None:
+        """Refuse a release that does not fit: it costs too much, or its unit is another one.
+
+        Privacy:
+            All releases that this lets pass are together as private as the budget says, and those
+            about one period as private as the budget of each period says. See
+            docs/proofs/ledger.md.
+        """
+        if not _is_same(unit, self.unit):
+            raise LedgerError(
+                f"the data set {self.name!r} protects one unit of privacy ({self.unit.describe()})"
+                f", this release another ({unit.describe()}); what is spent on different units "
+                "does not add up: use the data set's unit, or another data set"
+            )
+        if self.each_period is not None and not period:
+            raise LedgerError(
+                f"the data set {self.name!r} has a budget for each period; say which period "
+                "the release is about, such as `edition='2024-05'`"
+            )
+        self.spending.check(cost, f"data set {self.name!r}")
+        if self.each_period is not None:
+            whose = f"data set {self.name!r}, period {period!r}"
+            self._about(self.each_period, period).check(cost, whose)
+
+    def spent_words(self) -> list[str]:
+        """What is spent, in lines; the second is about the period that has spent most."""
+        lines = [self.spending.words()]
+        if self.by_period:
+            period, most = max(self.by_period.items(), key=lambda one: one[1].spent)
+            lines.append(f"in one period at most {most.words()} ({period})")
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; fractions as text, epsilon spent rounded up."""
         whole = msgspec.to_builtins(self, enc_hook=str)
-        spent = {
-            "releases": len(self.entries),
-            "rho": str(self.spent),
-            "epsilon_at_delta": self.epsilon_spent(),
-        }
+        periods = {period: _amounts(of) for period, of in self.by_period.items()}
+        spent = {**_amounts(self.spending), **({"periods": periods} if periods else {})}
         return {"dataset": whole.pop("name"), "spent": spent, **whole}
+
+
+def _amounts(spending: Spending) -> dict[str, Any]:
+    return {
+        "releases": len(spending.entries),
+        "rho": str(spending.spent),
+        "epsilon_at_delta": spending.epsilon,
+    }
 
 
 def _is_same(unit: Unit, other: Unit) -> bool:

@@ -45,7 +45,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*( [A-Za-z0-9._-]+)*")
 #: Endings of the files that SQLite may keep beside its own.
 _BESIDE: Final = ("-journal", "-wal", "-shm")
 _APPLICATION: Final = 0x696E6664  # "infd"
-_VERSION: Final = 2
+_VERSION: Final = 3
 _SCHEMA: Final = f"""
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {_VERSION};
@@ -55,7 +55,10 @@ CREATE TABLE dataset (
     unit TEXT NOT NULL,
     rho TEXT NOT NULL,
     epsilon TEXT,
-    delta TEXT
+    delta TEXT,
+    period_rho TEXT,
+    period_epsilon TEXT,
+    period_delta TEXT
 );
 CREATE TABLE entry (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -66,7 +69,8 @@ CREATE TABLE entry (
     epsilon TEXT,
     delta TEXT,
     mechanism TEXT NOT NULL,
-    note TEXT NOT NULL
+    note TEXT NOT NULL,
+    period TEXT NOT NULL
 );
 CREATE TRIGGER dataset_stays BEFORE DELETE ON dataset
     BEGIN SELECT raise(ABORT, 'a data set stays in its ledger'); END;
@@ -75,7 +79,8 @@ CREATE TRIGGER dataset_is_fixed BEFORE UPDATE ON dataset
 CREATE TRIGGER entry_stays BEFORE DELETE ON entry
     BEGIN SELECT raise(ABORT, 'what was spent stays spent'); END;
 CREATE TRIGGER entry_is_fixed
-    BEFORE UPDATE OF number, dataset, charged, rho, epsilon, delta, mechanism, note ON entry
+    BEFORE UPDATE OF number, dataset, charged, rho, epsilon, delta, mechanism, note, period
+    ON entry
     BEGIN SELECT raise(ABORT, 'what was spent stays spent'); END;
 """
 
@@ -108,8 +113,10 @@ class Ledger:
             database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
         return cls(path)
 
-    def add(self, name: str, unit: Unit, budget: Budget) -> Dataset:
-        """Give a data set a budget, once and for all."""
+    def add(
+        self, name: str, unit: Unit, budget: Budget, each_period: Budget | None = None
+    ) -> Dataset:
+        """Give a data set a budget, and perhaps one for each period, once and for all."""
         check_name(name)
         with self._open("BEGIN IMMEDIATE") as database:
             if name.casefold() in map(str.casefold, _names(database)):
@@ -118,7 +125,11 @@ class Ledger:
                     "use it, or choose another name for other people's data"
                 )
             row = {"name": name, "created": _now(), "unit": json.dumps(unit.to_dict())}
-            _insert(database, "dataset", {**row, **_texts(budget)})
+            amounts = _texts(budget)
+            if each_period is not None:
+                texts = _texts(each_period)
+                amounts |= {f"period_{name}": text for name, text in texts.items()}
+            _insert(database, "dataset", {**row, **amounts})
             return _read(database, name)
 
     def datasets(self) -> list[Dataset]:
@@ -131,7 +142,16 @@ class Ledger:
         with self._open("BEGIN") as database:
             return _read(database, name)
 
-    def charge(self, name: str, cost: Cost, unit: Unit, *, mechanism: str, note: str = "") -> int:
+    def charge(  # noqa: PLR0913 - what is paid for, and what is noted of it
+        self,
+        name: str,
+        cost: Cost,
+        unit: Unit,
+        *,
+        mechanism: str,
+        note: str = "",
+        period: str = "",
+    ) -> int:
         """Take a release from the budget; the number of its entry.
 
         Two processes at once are served one by one; if the budget is not enough or the unit another
@@ -148,9 +168,9 @@ class Ledger:
         # Writing is locked before the sums are read, so no other charge comes in between.
         with self._open("BEGIN IMMEDIATE") as database:
             dataset = _read(database, name)
-            dataset.check(cost, unit)
+            dataset.check(cost, unit, period)
             row = {"dataset": dataset.name, "charged": _now(), "mechanism": mechanism, "note": note}
-            return _insert(database, "entry", {**row, **_texts(cost)})
+            return _insert(database, "entry", {**row, "period": period, **_texts(cost)})
 
     def note_published(self, number: int) -> None:
         """Record that the release of an entry is complete; it changes no amount."""
@@ -192,10 +212,11 @@ class Charge:
     cost: Cost
     unit: Unit
     note: str
+    period: str = ""
     number: int | None = None
 
     @classmethod
-    def to(
+    def to(  # noqa: PLR0913 - what is paid for, and by whom
         cls,
         ledger: "str | Path | Ledger | None",
         dataset: str | None,
@@ -203,8 +224,12 @@ class Charge:
         *,
         is_private: bool,
         out: str | Path | None,
+        period: str = "",
     ) -> "Charge | None":
-        """Check that a release can be paid for; nothing is charged yet. None without a ledger."""
+        """Check that a release can be paid for; nothing is charged yet. None without a ledger.
+
+        `period` is what the release is about, if that was said.
+        """
         if ledger is None and dataset is None:
             return None
         if ledger is None or dataset is None:
@@ -225,8 +250,8 @@ class Charge:
         where = "" if out is None else Path(out).resolve().name
         note = "".join(sign if sign.isprintable() else "?" for sign in where)[:_MAX_NOTE]
         promise = [None if x is None else exact_number(x) for x in (plan.epsilon, plan.delta)]
-        charge = cls(opened, dataset, Cost(plan.rho, *promise), plan.unit, note)
-        opened.dataset(dataset).check(charge.cost, charge.unit)
+        charge = cls(opened, dataset, Cost(plan.rho, *promise), plan.unit, note, period)
+        opened.dataset(dataset).check(charge.cost, charge.unit, period)
         return charge
 
     def pay(self) -> None:
@@ -234,7 +259,12 @@ class Charge:
         if self.number is not None:
             raise LedgerError("this release was charged already; a second one costs again")
         self.number = self.ledger.charge(
-            self.dataset, self.cost, self.unit, mechanism=RELEASE, note=self.note
+            self.dataset,
+            self.cost,
+            self.unit,
+            mechanism=RELEASE,
+            note=self.note,
+            period=self.period,
         )
 
     def note_published(self) -> None:
@@ -273,6 +303,8 @@ def _read(database: sqlite3.Connection, name: str) -> Dataset:
         )
     entries = database.execute("SELECT * FROM entry WHERE dataset = ? ORDER BY number", [name])
     whole = {**found, "budget": dict(found), "entries": [dict(entry) for entry in entries]}
+    if found["period_rho"] is not None:
+        whole["each_period"] = {x: found[f"period_{x}"] for x in ("rho", "epsilon", "delta")}
     try:
         whole["unit"] = json.loads(found["unit"])
         return msgspec.convert(whole, Dataset, dec_hook=decode_fraction)

@@ -163,7 +163,9 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     if html is not None:
         tables = [Path(one) for one in (stand_in, totals) if isinstance(one, str | Path)]
         check_file(Path(html), force=force, reads=tables)
-    tree = columns.tree(areas, axis=axis, levels=levels, order=order)
+    tree = columns.tree(
+        areas, axis=axis, levels=levels, order=order, unit=unit if isinstance(unit, Unit) else None
+    )
     # Planned before anything is made up, so that a wrong setting is reported at once.
     strength = {"epsilon": epsilon} if rho is None else {"rho": rho}
     budget: dict[str, Any] = {

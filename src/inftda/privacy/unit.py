@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NEIGHBOURS: Final = ("substitute", "add-remove")
 #: What a manifest says of the unit.
-UNIT_KEYS: Final = ("neighbours", "trips", "exactly", "distinct")
+UNIT_KEYS: Final = ("neighbours", "trips", "exactly", "distinct", "once_per")
 
 
 @documented
@@ -29,7 +29,8 @@ class Unit:
     """What two tables that must not be told apart may differ in.
 
     Only if everybody contributes exactly that many trips is the total public under "substitute".
-    Under "add-remove" `exactly` changes nothing and is stored as False.
+    Under "add-remove" `exactly` changes nothing and is stored as False. With `once_per` trips are
+    distinct, and `distinct` is stored as True.
 
     >>> Unit().root_is_public, Unit("add-remove").root_is_public
     (True, False)
@@ -55,6 +56,15 @@ class Unit:
         ),
     ] = None
     distinct: Annotated[bool, Option("Nobody makes the same trip twice.", panel=PROMISE)] = False
+    once_per: Annotated[
+        str | None,
+        Option(
+            "Nobody has two trips with the same finest area of this axis, such as month: at most "
+            "one trip in each.",
+            metavar="AXIS",
+            panel=PROMISE,
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         if self.neighbours not in NEIGHBOURS:
@@ -70,6 +80,13 @@ class Unit:
         for name, value in (("exactly", self.exactly), ("distinct", self.distinct)):
             if not isinstance(value, bool) and not (name == "exactly" and value is None):
                 raise PrivacyError(f"`{name}=` must be true or false, got {value!r}")
+        if self.once_per is not None:
+            if not isinstance(self.once_per, str) or self.trips == 1:
+                raise PrivacyError(
+                    "`once_per=` is the name of an axis, and goes with `trips=`, the most trips of "
+                    f"one person in all, above 1; got {self.once_per!r} and {self.trips}"
+                )
+            object.__setattr__(self, "distinct", True)  # it follows
         if not self.is_substitute:
             object.__setattr__(self, "exactly", False)
         elif self.exactly is None:
@@ -116,7 +133,7 @@ class Unit:
         if not self.distinct:
             return self.trips**2
         left, total = self.trips, 0
-        for leaves, nodes in level.leaf_capacities():
+        for leaves, nodes in level.leaf_capacities(self.once_per):
             full = min(nodes, left // leaves)
             left -= full * leaves
             total += full * leaves**2
@@ -130,12 +147,22 @@ class Unit:
         >>> Unit("add-remove", trips=3, distinct=True).describe()
         'a person with at most 3 different trips may be added or removed; the total is noised'
         """
-        kind = "different " if self.distinct and self.trips > 1 else ""
-        trips = f"{self.trips} {kind}{one if self.trips == 1 else many}"
         bound = "exactly" if self.exactly else "at most"
         change = "replaced by another" if self.is_substitute else "added or removed"
         total = "public" if self.root_is_public else "noised"
+        trips = self.contribution(one, many)
         return f"a person with {bound} {trips} may be {change}; the total is {total}"
+
+    def contribution(self, one: str = "trip", many: str = "trips") -> str:
+        """What a person has in the table, at most or exactly.
+
+        >>> Unit("add-remove", trips=12, once_per="month").contribution()
+        '12 trips (one in each month)'
+        """
+        if self.once_per is not None:
+            return f"{self.trips:,} {many} (one in each {self.once_per})"
+        kind = "different " if self.distinct and self.trips > 1 else ""
+        return f"{self.trips:,} {kind}{one if self.trips == 1 else many}"
 
     def to_dict(self) -> dict[str, Any]:
         """As it is written to a manifest."""
@@ -144,6 +171,7 @@ class Unit:
             "trips": self.trips,
             "exactly": self.exactly,
             "distinct": self.distinct,
+            "once_per": self.once_per,
         }
 
     @classmethod

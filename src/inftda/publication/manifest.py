@@ -41,6 +41,8 @@ DAMAGED: Final = f"it was edited or damaged: {GET_AGAIN}"
 TRIPS, ENTRIES = "trips", "entries"
 _NOUN: Final = r"[^\W\d_][\w '-]{0,39}"
 Noun = Annotated[str, msgspec.Meta(pattern=f"^{_NOUN}$")]
+_EDITION: Final = r"([A-Za-z0-9][A-Za-z0-9._-]{0,39})?"
+Edition = Annotated[str, msgspec.Meta(pattern=f"^{_EDITION}$")]
 #: What is stated of the mechanism that makes releases.
 OPTIONS = {"noise": "table", "objective": "intopt"}
 #: Far more than any manifest has.
@@ -137,12 +139,12 @@ class Counting:
         is_different = unit.distinct and unit.trips > 1
         # With exactly as many trips as stated, whoever has another number stops the release.
         if self.bounded and not unit.root_is_public:
-            most = f"{unit.trips:,} {'different ' if is_different else ''}"
-            most += f"{one} of each person is" if unit.trips == 1 else f"{many} of each person are"
+            most = f"{unit.contribution(one, many)} of each person"
             said.append(
-                f"at most {most} counted: the table does not show all {many} of people with more"
+                f"at most {most} {'is' if unit.trips == 1 else 'are'} counted: the table does not "
+                f"show all {many} of people with more"
             )
-        if self.bounded and is_different:
+        if self.bounded and is_different and unit.once_per is None:
             said.append(f"{many} that a person repeats are counted once")
         if self.unplaceable == "drop":
             said.append("rows without a known area are left out")
@@ -162,7 +164,11 @@ class Counting:
                 is_outside and not any(axis.hierarchy.has_outside for axis in tree.axes)
             ),
             f"nobody makes the same trip twice, but trips to {OUTSIDE!r} may coincide": (
-                is_outside and unit.distinct and unit.trips > 1 and not self.bounded
+                is_outside
+                and unit.distinct
+                and unit.trips > 1
+                and not self.bounded
+                and unit.once_per is None
             ),
         }
         for words, is_stated in impossible.items():
@@ -183,6 +189,7 @@ class Manifest:
             for each measured level the noise, its sensitivity and what it costs.
         tree: the axes of the table, and the order of refinement.
         counted: what of the table was counted.
+        edition: the period that the table is about, such as 2024-05, if that was said.
         total: sum of all flows.
         n_flows: number of rows.
         seed: 16 random bytes, as hexadecimal digits, which decided between equal noisy counts. No
@@ -200,6 +207,7 @@ class Manifest:
     guarantee: dict[str, Any]
     tree: TreeEntry
     counted: Counting = Counting()
+    edition: Edition = ""
     total: Total
     n_flows: Size
     seed: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")] = "00" * 16
@@ -258,6 +266,20 @@ class Manifest:
             ) from None
         check_text(text, manifest)
         return manifest
+
+
+def checked_edition(given: str | None) -> str:
+    """The name of a period, or nothing.
+
+    Raises:
+        InftdaError: it has blanks or signs that no period has, or is too long.
+    """
+    if not re.fullmatch(_EDITION, given or ""):
+        raise InftdaError(
+            f"an edition is a period such as 2024 or 2024-05: letters, digits, '.', '_' and '-', "
+            f"at most 40; got {str(given)[:40]!r}"
+        )
+    return given or ""
 
 
 def _entries(what: str) -> tuple[str, str]:

@@ -11,7 +11,8 @@ more than m is given the rank of
 
     first 128 bits of SHA-256(secret, areas, copy, person)
 
-and the m trips that come first are kept. The secret is 128 fresh bits from the secure source
+and the m trips that come first are kept; where a person has one trip for each area of an axis, the
+first of each area. The secret is 128 fresh bits from the secure source
 and is discarded after the query. To anyone who does not know it, SHA-256 with a secret in front is
 a pseudorandom function: its values at different inputs are as good as independent uniform
 numbers, so every set of m trips of a person is equally likely (two trips of a person have
@@ -75,41 +76,51 @@ def merged(rows: str, areas: Sequence[str]) -> str:
     return f"SELECT {leaf}, {total} AS n FROM ({rows}) GROUP BY {leaf}"
 
 
-def fetch_bounded(
-    placed: str, areas: Sequence[str], *, workspace: Workspace, unit: Unit, secret: str
+def fetch_bounded(  # noqa: PLR0913 - rows, what they are bounded to, and where
+    placed: str,
+    areas: Sequence[str],
+    *,
+    once: str | None,
+    workspace: Workspace,
+    unit: Unit,
+    secret: str,
 ) -> pa.Table:
     """Count trips per leaf, at most `unit.trips` of each person; all rows of a person are `placed`.
 
-    Flawed rows are passed through; persons without exactly the unit's number of trips are counted
-    as `Flaw.INEXACT`.
+    `once` is the column of the axis that a person has one trip for each area of, if there is one.
+    Flawed rows are passed through; persons without exactly the unit's number of trips, or with two
+    where there may be one, are counted as `Flaw.INEXACT` if the total is public.
 
     Privacy:
-        Each person adds at most `unit.trips` to the sum of all counts, and to different
-        leaves if the unit is `distinct`; whether a trip is kept depends on the same person's
-        trips only, so bounding is 1-stable and costs no budget.
+        Each person adds at most `unit.trips` to the sum of all counts, to different leaves if
+        the unit is `distinct`, and to one for each area of `once`; whether a trip is kept depends
+        on the same person's trips only, so bounding is 1-stable and costs no budget.
     """
-    workspace.run(f"CREATE OR REPLACE TEMP TABLE personal AS {gathered(placed, areas, unit)}")
-    leaf = ", ".join(areas)
-    kept, parameters = _chosen(leaf, areas, unit.trips), [secret]
+    personal = gathered(placed, areas, unit)
     if unit.root_is_public:
-        kept, parameters = _exact(leaf, areas, unit.trips), []
+        kept, parameters = _exact(areas, unit.trips, once), []
+    else:
+        kept, parameters = _chosen(areas, unit.trips, once), [secret] * (1 if once is None else 2)
+    workspace.run(f"CREATE OR REPLACE TEMP TABLE personal AS {personal}")
     return workspace.fetch(merged(kept, areas), parameters)
 
 
-def _exact(leaf: str, areas: Sequence[str], trips: int) -> str:
+def _exact(areas: Sequence[str], trips: int, once: str | None) -> str:
     """SQL for all trips, and the number of persons who do not have exactly `trips` of them."""
+    leaf, twice = ", ".join(areas), "" if once is None else f" OR count(*) > count(DISTINCT {once})"
     inexact = [f"{-Flaw.INEXACT:d}", *("0" for _ in areas[1:])]
     return (
         f"SELECT {leaf}, least(n, {trips:d}) AS n FROM personal WHERE person IS NOT NULL "
         f"UNION ALL SELECT {leaf}, n FROM personal WHERE person IS NULL "
         f"UNION ALL SELECT {', '.join(inexact)}, count(*) FROM (SELECT person FROM personal "
-        f"WHERE person IS NOT NULL GROUP BY person HAVING sum(n) <> {trips:d}) "
+        f"WHERE person IS NOT NULL GROUP BY person HAVING sum(n) <> {trips:d}{twice}) "
         "HAVING count(*) > 0"
     )
 
 
-def _chosen(leaf: str, areas: Sequence[str], most: int) -> str:
-    """SQL for the trips that are kept; its one parameter is the secret."""
+def _chosen(areas: Sequence[str], most: int, once: str | None) -> str:
+    """SQL for the trips that are kept; the secret is its parameter, twice with `once`."""
+    leaf, source = ", ".join(areas), "personal"
     limit = max(MAX_COPIES, most)
     scaled = f"CAST((CAST(n AS HUGEINT) * {limit:d} + total - 1) // total AS BIGINT)"
     copies = f"CASE WHEN total <= {limit:d} THEN n ELSE {scaled} END"
@@ -117,12 +128,20 @@ def _chosen(leaf: str, areas: Sequence[str], most: int) -> str:
     text = ", ',', ".join(["?", *areas, "copy", "person"])
     # As 32 hexadecimal digits, which sort like the number; DuckDB 1 cannot convert them.
     order = f"left(sha256(concat({text})), 32)"
+    first = ""
+    if once is not None:  # each trip is there once
+        source = "single"
+        first = (
+            "single AS MATERIALIZED (SELECT * EXCLUDE copy FROM (SELECT *, 0 AS copy FROM "
+            "personal) QUALIFY person IS NULL OR row_number() OVER "
+            f"(PARTITION BY person, {once} ORDER BY {order}) = 1), "
+        )
     return (
-        "WITH busy AS MATERIALIZED (SELECT person, sum(n) AS total FROM personal "
+        f"WITH {first}busy AS MATERIALIZED (SELECT person, sum(n) AS total FROM {source} "
         f"GROUP BY person HAVING sum(n) > {most:d}) "
-        f"SELECT {leaf}, n FROM personal ANTI JOIN busy USING (person) "
+        f"SELECT {leaf}, n FROM {source} ANTI JOIN busy USING (person) "
         "UNION ALL "
         f"SELECT {leaf}, 1 AS n FROM (SELECT person, {leaf}, unnest(range({copies})) AS copy "
-        "FROM personal JOIN busy USING (person)) "
+        f"FROM {source} JOIN busy USING (person)) "
         f"QUALIFY row_number() OVER (PARTITION BY person ORDER BY {order}) <= {most:d}"
     )

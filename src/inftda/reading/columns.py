@@ -146,8 +146,13 @@ class Columns:
         axis: Mapping[str, Any] | None = None,
         levels: Levels | None = None,
         order: Sequence[str] | None = None,
+        unit: Unit | None = None,
     ) -> Tree:
-        """The public tree of a table with these columns; see `build_tree`."""
+        """The public tree of a table with these columns; see `build_tree`.
+
+        An axis that a person has one trip for each area of comes first: below it, one person
+        changes each number by one.
+        """
         given = dict(axis or {})
         clocks: dict[ClockPart, str | None] = {"hour": self.hour, "weekday": self.weekday}
         for part, column in clocks.items():
@@ -158,7 +163,10 @@ class Columns:
                 )
             if column is not None:
                 given[part] = clock_hierarchy(part)
-        return build_tree(areas, axis=given, levels=levels, order=order, outside=self.outside)
+        first = None if unit is None else unit.once_per
+        return build_tree(
+            areas, axis=given, levels=levels, order=order, outside=self.outside, first=first
+        )
 
     def of_axis(self, axis: str) -> tuple[str, ...]:
         """Names of the columns that an axis is read from."""
@@ -224,20 +232,25 @@ class Columns:
                 "because that changes the number of trips, which is public; use "
                 "`unplaceable='outside'` or `neighbours='add-remove'`"
             )
-        if unit is None or not unit.distinct or unit.trips == 1 or self.person is not None:
-            return
-        if self.policy == "outside":
+        if unit is not None and unit.distinct and unit.trips > 1 and self.person is None:
+            self._check_distinct(unit, names)
+
+    def _check_distinct(self, unit: Unit, names: Sequence[str]) -> None:
+        """Refuse what makes trips equal that the unit says are not, where nobody drops one."""
+        once = unit.once_per
+        remedy = "give the person column, so that no one's trip is kept twice"
+        if self.has_outside(once) if once else self.policy == "outside":
+            what = f"two in one {once}" if once else "the same trip twice"
             raise PrivacyError(
                 "trips to different unknown places become the same trip to 'outside', but the "
-                "privacy unit says that nobody makes the same trip twice; leave out distinct, list "
-                "the places in the areas table, or give the person column, so that no one's trip "
-                "is kept twice"
+                f"privacy unit says that nobody makes {what}; list the places in the areas table, "
+                f"leave out {'`once_per=`' if once else 'distinct'}, or {remedy}"
             )
-        if any(self.kind_of(name) != "code" for name in names):
+        if once is None and any(self.kind_of(name) != "code" for name in names):
             raise PrivacyError(
                 "different points and times become the same trip between areas and hours, but the "
                 "privacy unit says that nobody makes the same trip twice; leave out distinct, or "
-                "give the person column, so that no one's trip is kept twice"
+                f"{remedy}"
             )
 
 

@@ -112,7 +112,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
             secret = bounding.draw_secret(random_source or SecureSource())
             fetch = partial(
                 bounding.fetch_bounded, rows.placed(), rows.numbers,
-                workspace=workspace, unit=unit, secret=secret,
+                once=rows.once(unit), workspace=workspace, unit=unit, secret=secret,
             )  # fmt: skip
         result = table.attempt(fetch)
         *areas, counts = Crew(threads or available_cores()).map(_joined, result.columns)
@@ -252,6 +252,11 @@ class Rows:
         """Names of the columns with area numbers."""
         return [f"area_{i}" for i in range(len(self.axes))]
 
+    def once(self, unit: Unit) -> str | None:
+        """The column of the axis that a person has one trip for each area of."""
+        by_name = {axis.name: f"area_{i}" for i, axis in enumerate(self.axes)}
+        return None if unit.once_per is None else by_name[unit.once_per]
+
     def register(self, workspace: Workspace) -> None:
         """Make the codes of all areas known to a workspace, and what finds those of points."""
         for axis in {axis.lookup: axis for axis in self.axes}.values():
@@ -318,14 +323,13 @@ class Rows:
         """
         if flaws:
             flaw, n = min(flaws.items())
-            trips = "" if unit is None else f"{unit.trips} {'different ' * unit.distinct}trips"
             raise IngestError(
                 SENTENCES[Flaw(flaw)].format(
                     rows="1 row" if n == 1 else f"{n:,} rows",
                     have="has" if n == 1 else "have",
                     label=self.label,
                     count=self.count_name,
-                    trips=trips,
+                    trips="" if unit is None else unit.contribution(),
                     lost=self._describe_lost(lost()) if flaw == Flaw.UNPLACEABLE else "",
                 )
             )

@@ -215,7 +215,7 @@ class Parts:
         """Persons' trips, sorted by person and all of each, to leaves."""
         fetch = partial(
             bounding.fetch_bounded, f"FROM {ARROW_INPUT}", self.rows.numbers,
-            unit=self.unit, secret=self.secret,
+            once=self.rows.once(self.unit), unit=self.unit, secret=self.secret,
         )  # fmt: skip
         return self._each(by_person(batches), lambda workspace: fetch(workspace=workspace))
 

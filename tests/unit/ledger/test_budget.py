@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import pytest
+from msgspec import structs
 
 from inftda.errors import LedgerError, PrivacyError
 from inftda.hierarchy import Hierarchy
@@ -48,7 +49,7 @@ def test_costs_add_up_exactly():
     spent = [rho("1/3")] * 2
     dataset(spent, rho="1").check(rho("1/3"), UNIT)
     full = dataset([*spent, rho("1/3")], rho="1")
-    assert full.spent == 1
+    assert full.spending.spent == 1
     with pytest.raises(LedgerError, match="nothing is left"):
         full.check(rho("1/1000000000000"), UNIT)
 
@@ -71,11 +72,10 @@ def test_a_budget_of_epsilon_is_the_largest_rho_that_implies_it(epsilon, delta):
 
 def test_what_is_spent_is_stated_in_epsilon_at_the_delta_of_the_budget():
     budget = {"rho": "0.1", "delta": "1e-6"}
-    assert dataset(**budget).epsilon_spent() == 0
+    assert dataset(**budget).spending.epsilon == 0
     spent = dataset([rho("0.01"), rho("0.02")], **budget)
-    assert spent.epsilon_spent() == epsilon_at(Fraction("0.03"), 1e-6)
-    assert spent.epsilon_spent(1) == epsilon_at(Fraction("0.01"), 1e-6)
-    assert dataset([rho("0.03")], rho="0.1").epsilon_spent() is None
+    assert spent.spending.epsilon == epsilon_at(Fraction("0.03"), 1e-6)
+    assert dataset([rho("0.03")], rho="0.1").spending.epsilon is None
 
 
 def test_one_release_that_promises_the_whole_budget_fits_although_its_rho_is_larger():
@@ -84,7 +84,7 @@ def test_one_release_that_promises_the_whole_budget_fits_although_its_rho_is_lar
     assert plan.rho > fresh.budget.rho, "otherwise this test shows nothing"
     fresh.check(cost_of(plan), UNIT)
     spent = dataset([cost_of(plan)], **budget)
-    assert spent.epsilon_spent() == 1
+    assert spent.spending.epsilon == 1
     with pytest.raises(LedgerError, match="whole budget"):
         spent.check(rho("1e-9"), UNIT)
 
@@ -136,3 +136,46 @@ def test_a_single_trip_is_distinct_whether_or_not_it_is_said():
 def test_a_budget_that_makes_no_sense_is_refused(given):
     with pytest.raises(PrivacyError):
         Budget.make(**given)
+
+
+def monthly(*charged, **budget):
+    """A data set with a budget of epsilon 0.3 for each month, charged for (month, cost)."""
+    whole = dataset([cost for _, cost in charged], **budget)
+    periods = [month for month, _ in charged]
+    entries = tuple(
+        structs.replace(entry, period=period)
+        for entry, period in zip(whole.entries, periods, strict=True)
+    )
+    each = Budget.make(epsilon="0.3", delta="1e-8")
+    return structs.replace(whole, entries=entries, each_period=each)
+
+
+def test_a_period_has_its_own_budget_and_all_periods_have_one():
+    plan = make_plan(TREE, UNIT, epsilon=0.3, delta=1e-8)
+    cost, months = cost_of(plan), [f"2024-{month:02}" for month in range(1, 13)]
+    year = monthly(*[(month, cost) for month in months], epsilon="1.2", delta="1e-8")
+    assert year.by_period["2024-05"].epsilon == 0.3
+    assert year.spending.epsilon == epsilon_at(12 * cost.rho, 1e-8)
+    with pytest.raises(LedgerError, match="period '2024-05': its first release took the whole"):
+        monthly(("2024-05", cost), rho="1").check(cost, UNIT, "2024-05")
+    monthly(("2024-05", cost), rho="1").check(cost, UNIT, "2024-06")
+    with pytest.raises(LedgerError, match="say which period"):
+        year.check(cost, UNIT)
+    with pytest.raises(LedgerError, match="'census': the budget"):
+        monthly(("2024-05", cost), rho=str(cost.rho)).check(cost, UNIT, "2024-06")
+
+
+def test_twelve_months_against_an_independent_accountant():
+    """What a person with a trip in every month is promised, by another library."""
+    from dp_accounting import dp_event  # noqa: PLC0415 - a second
+    from dp_accounting.pld import pld_privacy_accountant as pld  # noqa: PLC0415 - likewise
+
+    plan = make_plan(TREE, UNIT, epsilon=0.3, delta=1e-9, split="uniform")
+    year = monthly(*[(str(month), cost_of(plan)) for month in range(12)], rho="1", delta="1e-8")
+    accountant = pld.PLDAccountant()
+    for level in plan.levels:
+        noise = level.sigma / level.sensitivity
+        accountant.compose(dp_event.GaussianDpEvent(noise), 12)
+    independent = accountant.get_epsilon(1e-8)
+    # Composition by rho is an upper bound, and not a loose one.
+    assert independent <= year.spending.epsilon <= 1.1 * independent

@@ -34,7 +34,11 @@ def test_what_is_charged_is_there_when_the_file_is_opened_again(ledger):
     number = charge(ledger)
     found = Ledger(ledger.path).dataset("census")
     assert [entry.number for entry in found.entries] == [number]
-    assert (found.spent, found.unit, found.budget) == (TENTH.rho, UNIT, Budget.make(rho="1"))
+    assert (found.spending.spent, found.unit, found.budget) == (
+        TENTH.rho,
+        UNIT,
+        Budget.make(rho="1"),
+    )
 
 
 def test_charges_stop_at_the_budget_and_a_refused_one_leaves_no_entry(ledger):
@@ -43,7 +47,7 @@ def test_charges_stop_at_the_budget_and_a_refused_one_leaves_no_entry(ledger):
     with pytest.raises(LedgerError, match=r"data set 'census'.*nothing is left"):
         charge(ledger)
     found = ledger.dataset("census")
-    assert (found.spent, len(found.entries)) == (1, 10)
+    assert (found.spending.spent, len(found.entries)) == (1, 10)
 
 
 def test_data_sets_do_not_share_a_budget(ledger):
@@ -78,7 +82,7 @@ def test_capitals_do_not_make_another_name(ledger):
     with pytest.raises(LedgerError, match="has a budget already"):
         ledger.add("Census", UNIT, Budget.make(rho="1"))
     charge(ledger, name="CENSUS")
-    assert ledger.dataset("census").spent == TENTH.rho
+    assert ledger.dataset("census").spending.spent == TENTH.rho
 
 
 def test_a_link_is_never_followed(tmp_path, ledger):
@@ -274,7 +278,7 @@ def test_processes_at_once_never_overspend(ledger):
     charged = [int(process.communicate()[0]) for process in processes]
     assert sum(charged) == 10
     found = ledger.dataset("census")
-    assert found.spent == 1
+    assert found.spending.spent == 1
     assert len({entry.number for entry in found.entries}) == 10
 
 

@@ -29,7 +29,8 @@ class HandmadeLevel:
     def is_trivial(self):
         return self.index > 0 and self.max_children == 1
 
-    def leaf_capacities(self):
+    def leaf_capacities(self, only=None):
+        assert only is None
         sizes = Counter(Counter(self.node_of_leaf).values())
         return iter(sorted(sizes.items(), reverse=True))
 

@@ -16,7 +16,7 @@ from handmade import (
 from inftda.errors import PrivacyError
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import Unit
-from inftda.tree import Tree
+from inftda.tree import Tree, build_tree
 
 UNITS = [
     Unit(neighbours, trips, exactly=exactly, distinct=distinct)
@@ -98,6 +98,53 @@ def test_real_trees_tell_their_capacities_as_handmade_ones_do():
         assert sensitivities(tree, unit) == sensitivities(handmade, unit)
 
 
+YEAR = {"quarter": ["a", "a", "b", "b"], "month": ["1", "2", "3", "4"]}
+TOWNS = {"region": ["N", "N", "S"], "town": ["x", "y", "z"]}
+
+
+def monthly(unit):
+    """Leaf counts of all that one person may contribute, by town and month, one row each."""
+    rows = []
+    for size in range(unit.trips if unit.exactly else 0, unit.trips + 1):
+        for months in itertools.combinations(range(4), size):
+            for towns in itertools.product(range(3), repeat=size):
+                rows.append(np.zeros((3, 4), np.int64))
+                rows[-1][towns, months] = 1
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("order", [None, ["month", "town"] * 2, ["town", "town", "month", "month"]])
+@pytest.mark.parametrize("trips", [2, 3, 4])
+@pytest.mark.parametrize("neighbours", ["add-remove", "at most", "exactly"])
+def test_one_trip_in_each_month_against_every_pair_of_neighbours(neighbours, trips, order):
+    kind = "add-remove" if neighbours == "add-remove" else "substitute"
+    unit = Unit(kind, trips, exactly=neighbours == "exactly", once_per="month")
+    tree = build_tree(axis={"town": TOWNS, "month": YEAR}, order=order, first=unit.once_per)
+    own = monthly(unit)
+    others = own if unit.is_substitute else np.zeros((1, 3, 4), np.int64)
+    change = (own[:, None] - others[None]).reshape(-1, 12)
+    leaves = [np.repeat(np.arange(3), 4), np.tile(np.arange(4), 3)]
+    for part in (*tree.levels, *tree.off_tree):
+        node = part.numbers(part.above(leaves))
+        under = node[:, None] == np.arange(part.n_nodes)
+        worst = int(((change @ under) ** 2).sum(axis=1).max())
+        stated = unit.squared_sensitivity(part)
+        assert worst <= stated
+        # Where everybody has a trip in each month, two people share no month: less is reached.
+        assert worst == stated or unit.is_substitute
+        assert stated <= Unit(kind, trips, exactly=unit.exactly).squared_sensitivity(part)
+    if not unit.is_substitute:
+        assert unit.squared_sensitivity(tree.levels[-1]) == trips
+    assert Unit.from_dict(unit.to_dict()) == unit
+
+
+def test_an_axis_with_one_trip_in_each_area_is_refined_first():
+    tree = build_tree(axis={"town": TOWNS, "month": YEAR}, first="month")
+    assert tree.order == ("month", "month", "town", "town")
+    with pytest.raises(PrivacyError, match=r"once_per.*the axes are town, month"):
+        Unit(trips=2, once_per="day").squared_sensitivity(tree.levels[1])
+
+
 def test_exactly_is_assumed_for_substitute_and_dropped_for_add_remove():
     assert Unit().exactly is True
     assert Unit("add-remove", exactly=True) == Unit("add-remove", exactly=False)
@@ -113,6 +160,8 @@ def test_exactly_is_assumed_for_substitute_and_dropped_for_add_remove():
         ({"trips": True}, "trips"),
         ({"exactly": "yes"}, "exactly"),
         ({"distinct": None}, "distinct"),
+        ({"once_per": "month"}, "once_per.*trips"),
+        ({"once_per": 3, "trips": 2}, "once_per"),
     ],
 )
 def test_a_unit_that_means_nothing_is_refused(arguments, message):

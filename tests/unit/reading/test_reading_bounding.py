@@ -80,7 +80,7 @@ def test_exactly_m_trips_pass_and_any_other_number_is_an_error_without_ids(read)
 
 def test_exactly_counts_a_person_whose_rows_all_stand_for_no_trip(read):
     table = trips(("a", "001", "002", 1), ("b", "001", "002", 0))
-    with pytest.raises(IngestError, match="exactly 1 trips"):
+    with pytest.raises(IngestError, match="exactly 1 trip per"):
         read(table, person="who", unit=Unit())
 
 
@@ -231,3 +231,43 @@ def test_without_a_seed_no_two_readings_choose_alike():
 
     assert len(chosen()) == 100
     assert chosen() != chosen()  # equal with odds of 2^-100
+
+
+MONTHLY = Unit("add-remove", 2, once_per="destination")
+
+
+def test_one_trip_of_a_person_is_kept_for_each_area_of_an_axis(read):
+    same = [(1, "001", "002"), (1, "002", "002"), (1, "003", "002"), (1, "001", "003")]
+    counts = read(trips(*same, (2, "001", "002")), person="who", unit=MONTHLY)
+    by_month = Counter()
+    for (_, month), n in counts.items():
+        by_month[month] += n
+    assert by_month == {"002": 2, "003": 1}
+    # And no more than the most trips of all.
+    counts = read(trips(*same, (1, "001", "001")), person="who", unit=MONTHLY)
+    assert sum(counts.values()) == 2
+
+
+def test_which_trip_of_a_month_is_kept_is_left_to_chance(read):
+    table = trips((1, "001", "002"), (1, "003", "002"))
+    kept = Counter(
+        next(iter(read(table, person="who", unit=MONTHLY, random_source=SeededSource(seed))))
+        for seed in range(60)
+    )
+    # Both come up unless 60 fair coins agree: odds of 2^-59.
+    assert len(kept) == 2
+
+
+def test_exactly_one_trip_in_each_month_or_an_error(read):
+    unit = Unit(trips=2, once_per="destination")
+    fits = [(1, "001", "002"), (1, "001", "003")]
+    assert sum(read(trips(*fits), person="who", unit=unit).values()) == 2
+    with pytest.raises(IngestError, match="one in each destination"):
+        read(trips(fits[0], (1, "003", "002")), person="who", unit=unit)
+
+
+def test_unknown_months_may_coincide_unless_there_are_persons(read):
+    table = trips((1, "001", "002"), (1, "001", "999"))
+    del table["who"]
+    with pytest.raises(PrivacyError, match="two in one destination"):
+        read(table, unit=MONTHLY, unplaceable={"destination": "outside"})
