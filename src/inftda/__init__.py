@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from inftda.areas.reader import read_areas as read_areas
     from inftda.disclosure.compare import compare as compare
     from inftda.dossiers.dossier import dossier as dossier
+    from inftda.editions.change import change as change
     from inftda.errors import InftdaError as InftdaError
     from inftda.estimates import Estimate as Estimate
     from inftda.estimates import estimate as estimate
@@ -60,6 +61,7 @@ _HOMES = {
     "Tree": "inftda.tree",
     "Unit": "inftda.privacy.unit",
     "build_tree": "inftda.tree",
+    "change": "inftda.editions.change",
     "compare": "inftda.disclosure.compare",
     "dossier": "inftda.dossiers.dossier",
     "estimate": "inftda.estimates",

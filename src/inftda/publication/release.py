@@ -258,18 +258,18 @@ class Release:
     @cached_property
     def _totals(self) -> dict[tuple[int, ...], NoisyTable]:
         """Measurements of totals across the tree, by their depths."""
-        read = self._read_measurements(only_totals=True)
+        read = self.measurements(only_totals=True)
         tables = zip(self.published_tables(), read.tables, strict=True)
         return {table.depths: table for planned, table in tables if planned.is_total}
 
-    def measurements(self) -> Measurements:
-        """Every noisy value that was drawn for the release, table by table."""
-        if not self.has_measurements:
+    def measurements(self, *, only_totals: bool = False) -> Measurements:
+        """Every noisy value that was drawn for the release, table by table, or totals only."""
+        if not self.has_measurements and not only_totals:
             raise ReleaseError(
                 "this release has no measurements; its publisher can release with "
                 "`measurements='all'`, the default, which costs no privacy"
             )
-        return self._read_measurements()
+        return self._read_measurements(only_totals=only_totals)
 
     def _read_measurements(self, *, only_totals: bool = False) -> Measurements:
         """What is published of the noisy values."""

@@ -1,0 +1,1 @@
+"""Releases of one table again and again: what changed, and series of editions."""

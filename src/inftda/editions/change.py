@@ -1,0 +1,478 @@
+"""What changed between two editions of a table: numbers, intervals, and a verdict for each.
+
+Both editions published what they measured, and the law of its noise. The difference of two measured
+counts is the true change and the noise of both, whose law is known exactly. So no model is needed:
+
+- The interval of a change is the measured difference, give or take what both noises together
+  exceed rarely enough.
+- The verdict is a test whether there was no change. Verdicts of all numbers of a table together are
+  held to a rate of false ones (Benjamini and Hochberg, 1995).
+
+Readers see the numbers that were published, which are those with high noise. So both count every
+number that was measured, published or not (Benjamini and Yekutieli, 2005).
+
+A count below a number that was published as 0 was not measured. It is at least 0, and at most what
+was measured above it (docs/explanation/editions.md).
+
+Post-processing of two releases: no cost.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from inftda.editions.common import CommonAreas, Links, Numbers, common_areas, read_crosswalk
+from inftda.errors import ReleaseError
+from inftda.estimates import ESTIMATE, Estimate, open_estimate
+from inftda.inference.measured import Areas, find_rows, keys_of, measured_at
+from inftda.noise.law import Law
+from inftda.noise.sums import Tail
+from inftda.options import Option, documented, names, pairs
+from inftda.publication.query import FLOW, TableFormat, asked_for, converted
+from inftda.publication.release import Release, open_release
+from inftda.screen import card
+from inftda.tables import as_arrow, texts
+from inftda.tree import DESTINATION, ORIGIN, TreeLevel
+
+Floats = NDArray[np.float64]
+ROSE, FELL, UNKNOWN = "rose", "fell", "cannot tell"
+#: Of the probability of an error, the part for counts that were measured; the rest is for those
+#: that were not.
+_MEASURED: Final = 0.95
+#: Intervals are stated as 95 %.
+_MISSED: Final = 0.05
+#: Columns of the answer beside those of the axes.
+COLUMNS: Final = ("old", "new", "change", "low", "high", "verdict")
+
+
+@dataclass(frozen=True, repr=False)
+class Changes:
+    """Differences of two editions.
+
+    Attributes:
+        table: one row for each number that either edition has: areas, `old`, `new`, `change`, the
+            ends `low` and `high` of its 95 % interval, and `verdict`: rose, fell, or cannot tell.
+            Those with a verdict come first, the largest changes before others.
+        editions: what the two are called.
+        cells: what numbers are called: flows, cells or totals.
+        what: what they count.
+        rate: of the verdicts rose and fell, the part that is false at most, on average.
+    """
+
+    table: pa.Table
+    editions: tuple[str, str]
+    cells: str
+    what: str
+    rate: float
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def count(self, verdict: str) -> int:
+        """How many numbers have this verdict."""
+        return int((self.table["verdict"].to_numpy() == verdict).sum())
+
+    def describe(self) -> str:
+        """All of it in a sentence."""
+        return (
+            f"From {self.editions[0]} to {self.editions[1]}, {self.count(ROSE):,} of {len(self):,} "
+            f"{self.cells} rose and {self.count(FELL):,} fell; of the others the noise does not "
+            f"let anybody tell. Of these verdicts, at most {100 * self.rate:g} % are expected to "
+            "be false."
+        )
+
+    def to(self, as_: TableFormat) -> Any:
+        """The table in another form: "arrow", "pandas" or "polars"."""
+        return converted(self.table, as_)
+
+    def __repr__(self) -> str:
+        return f"<changes: {self.describe()}>"
+
+    def _repr_html_(self) -> str:
+        head = self.table.slice(0, 20)
+        rows = [[str(cell) for cell in row.values()] for row in head.to_pylist()]
+        return card("What changed", self.table.column_names, rows, [("In words:", self.describe())])
+
+
+class _Evidence(NamedTuple):
+    """What an edition knows of some counts.
+
+    A count is at least `low`, up to the noise of `low_draws`, and at most `high`, likewise.
+
+    Attributes:
+        low: float64[counts].
+        high: float64[counts]; infinite if nothing is known.
+        low_draws: int64[counts, laws], how many draws of each law are in it.
+        high_draws: likewise.
+        is_measured: bool[counts], whether all of it was measured: then both are the same.
+        laws: of the noise.
+        cells: common numbers of everything that was measured at these levels.
+    """
+
+    low: Floats
+    high: Floats
+    low_draws: Numbers
+    high_draws: Numbers
+    is_measured: NDArray[np.bool_]
+    laws: tuple[Law, ...]
+    cells: Numbers
+
+
+class _Measured(NamedTuple):
+    """One table that was measured; without noise if it is the public total.
+
+    Attributes:
+        areas: int32[values] for each axis.
+        value: int64[values].
+        noise: its law.
+        level: of the tree; None for the total, and off the tree.
+    """
+
+    areas: Areas
+    value: Numbers
+    noise: Law | None
+    level: TreeLevel | None = None
+
+
+class _Asked(NamedTuple):
+    """Which numbers are compared.
+
+    Attributes:
+        axes: names.
+        levels: by axis.
+        common: areas of each axis.
+    """
+
+    axes: tuple[str, ...]
+    levels: Mapping[str, str]
+    common: tuple[CommonAreas, ...]
+
+    def numbers(self, common: Sequence[Numbers]) -> Numbers:
+        """One number for each combination of common areas."""
+        number = np.zeros(len(common[0]), np.int64)
+        for areas, here in zip(self.common, common, strict=True):
+            number = number * len(areas.codes) + here
+        return number
+
+    def areas_at(self, number: Numbers) -> list[Numbers]:
+        """The common areas with these numbers."""
+        found = []
+        for areas in reversed(self.common):
+            number, here = np.divmod(number, len(areas.codes))
+            found.append(here)
+        return found[::-1]
+
+    def nodes(self, side: int, number: Numbers) -> tuple[Numbers, Areas]:
+        """Areas of an edition that make up numbers: position of each, and its areas."""
+        position, found = np.arange(len(number)), list[Numbers]()
+        for areas, here in zip(self.common, self.areas_at(number), strict=True):
+            inside, area = areas.expand(side, here[position])
+            position, found = position[inside], [*(one[inside] for one in found), area]
+        return position, tuple(area.astype(np.int32) for area in found)
+
+
+@documented
+def change(  # noqa: PLR0913 - two editions, and what to compare
+    old: Annotated[
+        Release | str | Path, Option("The older edition.", metavar="OLD", is_argument=True)
+    ],
+    new: Annotated[
+        Release | str | Path, Option("The newer edition.", metavar="NEW", is_argument=True)
+    ],
+    *,
+    origin_level: Annotated[
+        str | None, Option("Level of the origins, or all to sum them up; by default the finest.")
+    ] = None,
+    destination_level: Annotated[str | None, Option("The same of the destinations.")] = None,
+    level: Annotated[
+        Mapping[str, str] | None,
+        Option("Level of any axis, or all to sum it up.", "AXIS=LEVEL", pairs, is_repeated=True),
+    ] = None,
+    crosswalk: Annotated[
+        Any,
+        Option(
+            "Areas that were merged or split between the editions: a table with the columns old "
+            "and new, codes of finest areas; those that stayed need not be listed.",
+            metavar="FILE",
+        ),
+    ] = None,
+    estimates: Annotated[
+        Sequence[Estimate | str | Path] | None,
+        Option(
+            "Estimates of the two editions, or their folders: their numbers are shown. Intervals "
+            "and verdicts are those of what was measured.",
+            metavar="OLD,NEW",
+            parse=names,
+        ),
+    ] = None,
+    rate: Annotated[
+        float, Option("Of all verdicts rose and fell, the part that may be false, on average.")
+    ] = 0.05,
+) -> Changes:
+    """What changed between two editions of a table, with an interval and a verdict for each number.
+
+    Raises:
+        ReleaseError: the editions cannot be compared, or not at these levels.
+
+    Privacy:
+        Post-processing of two releases: no cost.
+    """
+    if not 0 < rate < 1:
+        raise ReleaseError(f"`rate=` must be a part between 0 and 1, got {rate}")
+    both = _opened(old), _opened(new)
+    _check_comparable(*both)
+    asked = _asked(both, (origin_level, destination_level), level, crosswalk)
+    shown = _shown(both, estimates, asked)
+    number = np.union1d(shown[0][0], shown[1][0])
+    values = [_looked_up(number, *side) for side in shown]
+    known = [_evidence(release, asked, side, number) for side, release in enumerate(both)]
+    low, high = (np.full(len(number), sign * np.inf) for sign in (-1, 1))
+    verdict = np.full(len(number), UNKNOWN, object)
+    sure = [one for one in known if one is not None]
+    if len(sure) == len(both):
+        low, high, verdict = _decided(number, values, sure, rate)
+    change = values[1] - values[0]
+    # The sure ones first, and of these the largest.
+    order = np.lexsort([number, -np.abs(change), verdict == UNKNOWN])
+    columns = {
+        axis: areas.codes.take(as_arrow(at[order]))
+        for axis, areas, at in zip(asked.axes, asked.common, asked.areas_at(number), strict=True)
+        if asked.levels[axis] != "all"
+    }
+    numbers = (*values, change, low, high)
+    columns |= {name: _whole(one[order]) for name, one in zip(COLUMNS, numbers, strict=False)} | {
+        "verdict": texts(verdict[order])
+    }
+    return Changes(
+        pa.table(columns),
+        (_edition(both[0], "the old edition"), _edition(both[1], "the new one")),
+        _cells(both[0], asked.levels),
+        both[0].manifest.counted.what,
+        rate,
+    )
+
+
+def _whole(numbers: NDArray[Any]) -> pa.Array:
+    """Whole numbers; nothing where there is no end."""
+    is_known = np.isfinite(numbers)
+    return pa.array(np.where(is_known, numbers, 0).astype(np.int64), mask=~is_known)
+
+
+def _edition(release: Release, otherwise: str) -> str:
+    """What an edition is called."""
+    return release.manifest.edition or otherwise
+
+
+def _cells(release: Release, levels: Mapping[str, str]) -> str:
+    """What numbers at these levels are called."""
+    if sum(level != "all" for level in levels.values()) == 1:
+        return "totals"
+    return "flows" if release.tree.is_od else "cells"
+
+
+def _opened(release: Release | str | Path) -> Release:
+    return release if isinstance(release, Release) else open_release(release)
+
+
+def _check_comparable(old: Release, new: Release) -> None:
+    """Refuse two releases that are not editions of one table."""
+    axes = [[axis.name for axis in release.tree.axes] for release in (old, new)]
+    counted = [release.manifest.counted for release in (old, new)]
+    units = [release.manifest.unit.contribution() for release in (old, new)]
+    if sorted(axes[0]) != sorted(axes[1]):
+        why = f"the axes of one are {', '.join(axes[0])}, of the other {', '.join(axes[1])}"
+    elif counted[0] != counted[1]:
+        why = "they do not count the same: " + " or ".join(
+            f"{one.what}, unknown areas {one.unplaceable}, "
+            f"{'bounded' if one.bounded else 'not bounded'} by person"
+            for one in counted
+        )
+    elif counted[0].bounded and units[0] != units[1]:
+        why = f"of each person one counts {units[0]}, the other {units[1]}"
+    elif old.manifest == new.manifest:
+        why = "they are the same release"
+    else:
+        return
+    raise ReleaseError(f"these releases are not comparable: {why}")
+
+
+def _asked(
+    both: tuple[Release, Release],
+    ends: tuple[str | None, str | None],
+    level: Mapping[str, str] | None,
+    crosswalk: Any,
+) -> _Asked:
+    """What is compared, and which areas the editions have in common there."""
+    by_end = dict(zip((ORIGIN, DESTINATION), ends, strict=True))
+    levels, _ = asked_for(both[0].tree, (by_end, level), ({}, None))
+    links: Links = [] if crosswalk is None else read_crosswalk(crosswalk)
+    other = {axis.name: axis.hierarchy for axis in both[1].tree.axes}
+    common = []
+    for axis in both[0].tree.axes:
+        pair = axis.hierarchy, other[axis.name]
+        if pair[0].level_names != pair[1].level_names:
+            raise ReleaseError(
+                f"the levels of {axis.name} are {', '.join(pair[0].level_names)} in the old "
+                f"edition and {', '.join(pair[1].level_names)} in the new one; they are not "
+                "comparable"
+            )
+        common.append(common_areas(axis.name, pair, levels[axis.name], links))
+    return _Asked(tuple(axis.name for axis in both[0].tree.axes), levels, tuple(common))
+
+
+def _shown(
+    both: tuple[Release, Release],
+    estimates: Sequence[Estimate | str | Path] | None,
+    asked: _Asked,
+) -> list[tuple[Numbers, Numbers]]:
+    """Common numbers and values that each edition shows."""
+    found = []
+    for side, release in enumerate(both):
+        if estimates is None:
+            table, name = release.flows(level=asked.levels), FLOW
+        else:
+            if len(estimates) != len(both):
+                raise ReleaseError("`estimates=` must be two, of the old and of the new edition")
+            one = estimates[side]
+            estimate = one if isinstance(one, Estimate) else open_estimate(one)
+            estimate.check_release(release)
+            table, name = estimate.flows(level=asked.levels, intervals=False), ESTIMATE
+        hierarchies = {axis.name: axis.hierarchy for axis in release.tree.axes}
+        areas = []
+        for axis, common in zip(asked.axes, asked.common, strict=True):
+            hierarchy, at = hierarchies[axis], asked.levels[axis]
+            here = np.zeros(len(table), np.int64)
+            if at != "all":
+                codes = table.column(axis).to_pylist()
+                here = common.of[side][hierarchy.find(hierarchy.level_of(at), codes)]
+            areas.append(here)
+        number, row = np.unique(asked.numbers(areas), return_inverse=True)
+        value = np.zeros(len(number), np.int64)
+        np.add.at(value, row, table.column(name).to_numpy())
+        found.append((number, value))
+    return found
+
+
+def _looked_up(number: Numbers, known: Numbers, value: Numbers) -> Numbers:
+    """Values of numbers, 0 where there is none."""
+    found = np.zeros(len(number), np.int64)
+    found[np.searchsorted(number, known)] = value
+    return found
+
+
+def _evidence(release: Release, asked: _Asked, side: int, number: Numbers) -> _Evidence | None:
+    """What an edition measured of some numbers; None if it did not measure that table."""
+    tree = release.tree
+    tables = _tables(release, [asked.levels[axis.name] for axis in tree.axes])
+    if not tables:
+        return None
+    order = [asked.axes.index(axis.name) for axis in tree.axes]
+    position, nodes = asked.nodes(side, number)
+    areas = tuple(nodes[axis] for axis in order)
+    n, laws = len(number), [one.noise for one in tables if one.noise is not None]
+    low, high, exact = np.zeros(n), np.zeros(n), np.ones(len(position), bool)
+    low_draws, high_draws = (np.zeros((n, len(laws)), np.int64) for _ in range(2))
+    is_measured = np.ones(n, bool)
+    for draw, table in enumerate(tables):
+        row = find_rows(table.areas, areas)
+        is_found = row >= 0
+        is_known = is_found & exact
+        np.add.at(low, position[is_known], table.value[row[is_known]])
+        is_measured[position[is_found & ~exact]] = False
+        # All counts below one that was not divided share it as upper end.
+        once = np.unique(np.stack([position[is_found], row[is_found]]), axis=1)
+        np.add.at(high, once[0], table.value[once[1]])
+        if table.noise is not None:
+            low_draws[:, draw] += np.bincount(position[is_known], minlength=n)
+            high_draws[:, draw] += np.bincount(once[0], minlength=n)
+        position, exact = position[~is_found], exact[~is_found]
+        areas = tuple(numbers[~is_found] for numbers in areas)
+        if table.level is not None:  # what is left may be known from the level above
+            level = table.level
+            exact = exact & (level.n_children[level.parent_area[areas[level.axis]]] == 1)
+            areas = level.parents(areas)
+    high[position], is_measured[position] = np.inf, False
+    finest = [tables[0].areas[order.index(axis)] for axis in range(len(order))]
+    cells = asked.numbers([one.of[side][at] for one, at in zip(asked.common, finest, strict=True)])
+    return _Evidence(low, high, low_draws, high_draws, is_measured, tuple(laws), cells)
+
+
+def _tables(release: Release, levels: Sequence[str]) -> list[_Measured]:
+    """What was measured at these levels of the axes, and then above; nothing if not there."""
+    tree = release.tree
+    named = zip(tree.axes, levels, strict=True)
+    depths = tree.coarsest([axis.hierarchy.level_of(level) for axis, level in named])
+    if depths not in tree.on_tree:
+        is_total = sum(depth > 0 for depth in depths) == 1
+        found = measured_at(tree, release.measurements(only_totals=is_total), depths)
+        return [] if found is None else [_Measured(found.areas, found.value, found.noise)]
+    measured = release.measurements()
+    tables = []
+    for level in tree.splitting_levels:
+        if all(at <= most for at, most in zip(tree.coarsest(level.depths), depths, strict=True)):
+            noisy = measured.level(level.index)
+            tables.append(_Measured(noisy.areas, noisy.value, noisy.noise, level))
+    whole = tuple(np.zeros(1, np.int32) for _ in tree.axes)
+    total = _Measured(whole, np.array([release.total]), None)
+    if 0 in measured.levels:
+        noisy = measured.level(0)
+        total = _Measured(whole, noisy.value, noisy.noise)
+    return [*reversed(tables), total]
+
+
+def _decided(
+    number: Numbers,
+    values: Sequence[Numbers],
+    known: Sequence[_Evidence],
+    rate: float,
+) -> tuple[Floats, Floats, NDArray[np.object_]]:
+    """Lower and upper ends of changes, and verdicts."""
+    old, new = known
+    n_cells = max(len(np.union1d(old.cells, new.cells)), len(number))
+    # Every number has the whole probability of an error if it was measured, and may have a little
+    # more if it is known from one of the levels above.
+    part = np.where(
+        old.is_measured & new.is_measured, _MEASURED, (1 - _MEASURED) / max(1, len(new.laws))
+    )
+    missed = part * _MISSED * len(number) / n_cells / 2
+    rise, low = _tested(new.low - old.high, new.low_draws, old.high_draws, known, missed)
+    fall, high = _tested(old.low - new.high, old.low_draws, new.high_draws, known[::-1], missed)
+    change = values[1] - values[0]
+    chance = np.minimum(1, 2 * np.minimum(rise, fall) / part)
+    # Benjamini and Hochberg, with all that could have been shown as the number of tests.
+    ordered = np.sort(chance)
+    passed = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / n_cells)
+    is_sure = chance <= (ordered[passed[-1]] if len(passed) else -1.0)
+    verdict = np.full(len(number), UNKNOWN, object)
+    verdict[is_sure & (rise < fall) & (change > 0)] = ROSE
+    verdict[is_sure & (fall < rise) & (change < 0)] = FELL
+    return np.minimum(low, change), np.maximum(-high, change), verdict
+
+
+def _tested(
+    apart: Floats,
+    draws: Numbers,
+    other: Numbers,
+    known: Sequence[_Evidence],
+    missed: Floats,
+) -> tuple[Floats, Floats]:
+    """How likely noise alone is to put counts so far apart, and the least that is true of them.
+
+    `known` has the edition whose noise `other` counts first.
+    """
+    laws = (*known[1].laws, *known[0].laws)
+    together = np.concatenate([draws, other], axis=1)
+    kind = keys_of(tuple(column.astype(np.int32) for column in together.T))
+    chance, least = np.ones(len(apart)), np.full(len(apart), -np.inf)
+    is_known = np.isfinite(apart)
+    for one, first in zip(*np.unique(kind, return_index=True), strict=True):
+        tail = Tail.of(list(zip(laws, together[first].tolist(), strict=True)))
+        here = is_known & (kind == one)
+        chance[here] = tail.probability(apart[here])
+        least[here] = apart[here] - tail.quantile(missed[here])
+    return chance, least
