@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from inftda.areas.reader import read_areas as read_areas
     from inftda.disclosure.compare import compare as compare
     from inftda.dossiers.dossier import dossier as dossier
-    from inftda.editions.change import change as change
+    from inftda.editions.series import open_series as open_series
     from inftda.errors import InftdaError as InftdaError
     from inftda.estimates import Estimate as Estimate
     from inftda.estimates import estimate as estimate
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from inftda.noise.bits import SeededSource as SeededSource
     from inftda.noise.gaussian import DiscreteGaussian as DiscreteGaussian
     from inftda.noise.laplace import DiscreteLaplace as DiscreteLaplace
+    from inftda.pages.editions import change as change
     from inftda.pages.evaluate import evaluate as evaluate
     from inftda.pages.report import report as report
     from inftda.previews.preview import preview as preview
@@ -61,7 +62,7 @@ _HOMES = {
     "Tree": "inftda.tree",
     "Unit": "inftda.privacy.unit",
     "build_tree": "inftda.tree",
-    "change": "inftda.editions.change",
+    "change": "inftda.pages.editions",
     "compare": "inftda.disclosure.compare",
     "dossier": "inftda.dossiers.dossier",
     "estimate": "inftda.estimates",
@@ -73,6 +74,7 @@ _HOMES = {
     "make_plan": "inftda.privacy.plan",
     "open_estimate": "inftda.estimates",
     "open_release": "inftda.publication.release",
+    "open_series": "inftda.editions.series",
     "plan": "inftda.evaluation.outlook",
     "preview": "inftda.previews.preview",
     "read_areas": "inftda.areas.reader",

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any, TypeVar
 
@@ -280,6 +281,9 @@ Centroids = Annotated[
 AtLeast = Annotated[
     str | None,
     Option("Only numbers of this grade or better; adds intervals.", metavar="A|B|C|D"),
+]
+Outlines = Annotated[
+    str | Path | None, Option("Outlines of areas, for a map, in degrees.", metavar="FILE")
 ]
 Names = Annotated[Any, Option("Names of areas: columns level, code and name.", metavar="FILE")]
 KeepFormulas = Annotated[

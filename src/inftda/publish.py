@@ -201,12 +201,15 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     if measurements not in {"all", "totals"}:
         raise InftdaError(f"`measurements=` must be all or totals, got {measurements!r}")
     key = None if sign is None else read_private_key(sign)
+    period = checked_edition(edition)
     if out is not None:
+        if period:  # the first edition makes the folder of the series
+            Path(out).absolute().parent.mkdir(exist_ok=True)
         check_folder(Path(out), check=check_release, force=force)
     tree = columns.tree(areas, axis=axis, levels=levels, order=order, unit=unit)
     tree.check_numbers()
     columns.check(tree.axes, unit)
-    noun, period = Counting.noun(counts, tree), checked_edition(edition)
+    noun = Counting.noun(counts, tree)
     plan = make_plan(
         tree,
         unit,

@@ -40,6 +40,7 @@ LAYERS = (
     "spark",
     "publish",
     "estimates",
+    "editions",
     "evaluation",
     "pages",
     "exports",

@@ -97,6 +97,7 @@ app = _Commands(
         "plan": ("decide", "plan", "Noise and guaranteed errors. Needs no data, spends nothing."),
         "preview": ("decide", "preview", "Try settings out on something public."),
         "query": ("read", "query", "Flows of a release between areas of any levels."),
+        "change": ("read", "change", "What changed between two editions of a table."),
         "verify": ("read", "verify", "Check a release without trusting who made it."),
         "keygen": ("read", "keygen", "Make a key to sign releases with."),
         "estimate": ("share", "estimate", "The best guess at every flow of a release."),

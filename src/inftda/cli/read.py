@@ -1,4 +1,4 @@
-"""`inftda query`, `verify` and `keygen`: what readers of a release use."""
+"""`inftda query`, `change`, `verify` and `keygen`: what readers of a release use."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,9 +9,11 @@ import pyarrow.parquet as pq
 
 from inftda.cli import output
 from inftda.cli.command import Call, Force, OutFile, command
+from inftda.editions.series import is_series, open_series, with_edition
 from inftda.errors import InftdaError
 from inftda.files import check_file, whole_file
 from inftda.options import KeepFormulas, Option, Released
+from inftda.pages import editions
 from inftda.publication import verify as checks
 from inftda.publication.manifest import TRIPS
 from inftda.publication.query import FLOW, LISTED
@@ -22,6 +24,8 @@ from inftda.tables import disarmed_table
 from inftda.tree import DESTINATION, ORIGIN
 
 _FORMATS = ("table", "csv", "json", "parquet")
+#: Rows of changes on the screen, at most.
+_MOST_LINES = 40
 
 
 @command(Release.flows)
@@ -48,25 +52,64 @@ def query(  # noqa: PLR0913 - where the answer goes
     """Sum up the flows of a release between areas of any levels."""
     out = None if out is None else Path(out)
     kind = output.kind_of(_FORMATS, format_, out)
-    if kind == "parquet" and out is None:
-        raise InftdaError("parquet cannot be printed; give a file with `out=`")
     if out is not None:
         check_file(out, force=force)
-    found = open_release(release)
     if fit and call.given:
         raise InftdaError("`fit=True` shows all measured tables; leave out levels and filters")
-    flows = found.fit() if fit else call(found)
+    opened = open_series(release).editions if is_series(release) else {"": open_release(release)}
+    notes: dict[str, None] = {}
+    tables = []
+    for edition, found in opened.items():
+        flows = found.fit() if fit else call(found)
+        notes |= dict.fromkeys(filter(None, _notes(call, found, flows)))
+        tables.append(with_edition(flows, edition) if edition else flows)
+    _give(pa.concat_tables(tables), kind, out, keep_formulas=keep_formulas)
+    for words in notes:
+        output.say(f"Note:       {words}", err=True)
+
+
+@command(editions.change)
+def change(
+    call: Call,
+    *,
+    format_: Annotated[
+        str | None,
+        Option("How to write it; by default as the file ends, else a table.", "|".join(_FORMATS)),
+    ] = None,
+    out: OutFile = None,
+    keep_formulas: KeepFormulas = False,
+) -> None:
+    """What changed between two editions: intervals and verdicts from the noise of both."""
+    out = None if out is None else Path(out)
+    kind = output.kind_of(_FORMATS, format_, out)
+    if out is not None:
+        check_file(out, force=bool(call.given.get("force")))
+    found = call()
+    table, left = found.table, 0
+    if kind == "table" and out is None:  # the rest is for a file
+        left = max(0, len(table) - _MOST_LINES)
+        table = table.slice(0, _MOST_LINES)
+    _give(table, kind, out, keep_formulas=keep_formulas)
+    if left:
+        output.say(f"... and {left:,} more; `out='changes.csv'` has all", err=True)
+    output.say(f"In words:   {found.describe()}", err=True)
+    if "html" in call.given:
+        output.say(f"Page:       {call.given['html']}", err=True)
+
+
+def _give(table: pa.Table, kind: str, out: Path | None, *, keep_formulas: bool) -> None:
+    """Print or write an answer."""
+    if kind == "parquet" and out is None:
+        raise InftdaError("parquet cannot be printed; give a file with `out=`")
     if kind == "parquet" and out is not None:
         with whole_file(out) as partial:
-            pq.write_table(flows, partial)
+            pq.write_table(table, partial)
     elif kind == "csv":
-        output.give(_as_csv(flows if keep_formulas else disarmed_table(flows)), out)
+        output.give(_as_csv(table if keep_formulas else disarmed_table(table)), out)
     elif kind == "json":
-        output.give(output.as_json(flows.to_pylist()) + "\n", out)
+        output.give(output.as_json(table.to_pylist()) + "\n", out)
     else:
-        output.give(output.as_text(flows), out)
-    for words in filter(None, _notes(call, found, flows)):
-        output.say(f"Note:       {words}", err=True)
+        output.give(output.as_text(table), out)
 
 
 def _notes(call: Call, release: Release, flows: Any) -> list[str]:

@@ -11,6 +11,7 @@ from inftda.cli import output
 from inftda.cli.command import Call, Json, Quiet, command
 from inftda.dossiers import dossier as dossiers
 from inftda.dossiers import registry
+from inftda.editions.series import is_series, open_series
 from inftda.errors import InftdaError
 from inftda.exports import export as exports
 from inftda.files import check_file
@@ -53,7 +54,9 @@ def report(call: Call, *, quiet: Quiet = False) -> None:
     if quiet:
         return
     output.say(f"Page:       {page} ({page.stat().st_size / 1e6:.1f} MB, needs no network)")
-    if not open_release(call.given["release"]).manifest.private:
+    folder = call.given["release"]
+    made = open_series(folder).editions.values() if is_series(folder) else [open_release(folder)]
+    if not all(release.manifest.private for release in made):
         output.say(MADE_FROM_NOT_PRIVATE, err=True)
 
 

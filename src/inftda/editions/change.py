@@ -19,25 +19,23 @@ Post-processing of two releases: no cost.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from inftda.editions.common import CommonAreas, Links, Numbers, common_areas, read_crosswalk
+from inftda.editions.common import CommonAreas, Links, Numbers, common_areas
 from inftda.errors import ReleaseError
-from inftda.estimates import ESTIMATE, Estimate, open_estimate
+from inftda.estimates import ESTIMATE, Estimate
 from inftda.inference.measured import Areas, find_rows, keys_of, measured_at
 from inftda.noise.law import Law
 from inftda.noise.sums import Tail
-from inftda.options import Option, documented, names, pairs
 from inftda.publication.query import FLOW, TableFormat, asked_for, converted
-from inftda.publication.release import Release, open_release
+from inftda.publication.release import Release
 from inftda.screen import card
 from inftda.tables import as_arrow, texts
-from inftda.tree import DESTINATION, ORIGIN, TreeLevel
+from inftda.tree import TreeLevel
 
 Floats = NDArray[np.float64]
 ROSE, FELL, UNKNOWN = "rose", "fell", "cannot tell"
@@ -58,6 +56,7 @@ class Changes:
         table: one row for each number that either edition has: areas, `old`, `new`, `change`, the
             ends `low` and `high` of its 95 % interval, and `verdict`: rose, fell, or cannot tell.
             Those with a verdict come first, the largest changes before others.
+        levels: of each axis.
         editions: what the two are called.
         cells: what numbers are called: flows, cells or totals.
         what: what they count.
@@ -65,6 +64,7 @@ class Changes:
     """
 
     table: pa.Table
+    levels: Mapping[str, str]
     editions: tuple[str, str]
     cells: str
     what: str
@@ -176,57 +176,30 @@ class _Asked(NamedTuple):
         return position, tuple(area.astype(np.int32) for area in found)
 
 
-@documented
-def change(  # noqa: PLR0913 - two editions, and what to compare
-    old: Annotated[
-        Release | str | Path, Option("The older edition.", metavar="OLD", is_argument=True)
-    ],
-    new: Annotated[
-        Release | str | Path, Option("The newer edition.", metavar="NEW", is_argument=True)
-    ],
+def changes(
+    both: tuple[Release, Release],
+    levels: Mapping[str, str],
     *,
-    origin_level: Annotated[
-        str | None, Option("Level of the origins, or all to sum them up; by default the finest.")
-    ] = None,
-    destination_level: Annotated[str | None, Option("The same of the destinations.")] = None,
-    level: Annotated[
-        Mapping[str, str] | None,
-        Option("Level of any axis, or all to sum it up.", "AXIS=LEVEL", pairs, is_repeated=True),
-    ] = None,
-    crosswalk: Annotated[
-        Any,
-        Option(
-            "Areas that were merged or split between the editions: a table with the columns old "
-            "and new, codes of finest areas; those that stayed need not be listed.",
-            metavar="FILE",
-        ),
-    ] = None,
-    estimates: Annotated[
-        Sequence[Estimate | str | Path] | None,
-        Option(
-            "Estimates of the two editions, or their folders: their numbers are shown. Intervals "
-            "and verdicts are those of what was measured.",
-            metavar="OLD,NEW",
-            parse=names,
-        ),
-    ] = None,
-    rate: Annotated[
-        float, Option("Of all verdicts rose and fell, the part that may be false, on average.")
-    ] = 0.05,
+    links: Links = (),
+    estimates: Sequence[Estimate] = (),
+    rate: float = 0.05,
 ) -> Changes:
-    """What changed between two editions of a table, with an interval and a verdict for each number.
+    """What changed between two editions, at one level of each axis; "all" sums it up.
+
+    Args:
+        both: the old and the new edition.
+        levels: by axis; the finest of axes that are not named.
+        links: which finest areas became which, if they are not the same.
+        estimates: of both editions, whose numbers are shown instead.
+        rate: of all verdicts rose and fell, the part that may be false, on average.
 
     Raises:
         ReleaseError: the editions cannot be compared, or not at these levels.
-
-    Privacy:
-        Post-processing of two releases: no cost.
     """
     if not 0 < rate < 1:
         raise ReleaseError(f"`rate=` must be a part between 0 and 1, got {rate}")
-    both = _opened(old), _opened(new)
-    _check_comparable(*both)
-    asked = _asked(both, (origin_level, destination_level), level, crosswalk)
+    check_comparable(*both)
+    asked = _asked(both, levels, links)
     shown = _shown(both, estimates, asked)
     number = np.union1d(shown[0][0], shown[1][0])
     values = [_looked_up(number, *side) for side in shown]
@@ -250,6 +223,7 @@ def change(  # noqa: PLR0913 - two editions, and what to compare
     }
     return Changes(
         pa.table(columns),
+        asked.levels,
         (_edition(both[0], "the old edition"), _edition(both[1], "the new one")),
         _cells(both[0], asked.levels),
         both[0].manifest.counted.what,
@@ -275,11 +249,7 @@ def _cells(release: Release, levels: Mapping[str, str]) -> str:
     return "flows" if release.tree.is_od else "cells"
 
 
-def _opened(release: Release | str | Path) -> Release:
-    return release if isinstance(release, Release) else open_release(release)
-
-
-def _check_comparable(old: Release, new: Release) -> None:
+def check_comparable(old: Release, new: Release) -> None:
     """Refuse two releases that are not editions of one table."""
     axes = [[axis.name for axis in release.tree.axes] for release in (old, new)]
     counted = [release.manifest.counted for release in (old, new)]
@@ -301,19 +271,13 @@ def _check_comparable(old: Release, new: Release) -> None:
     raise ReleaseError(f"these releases are not comparable: {why}")
 
 
-def _asked(
-    both: tuple[Release, Release],
-    ends: tuple[str | None, str | None],
-    level: Mapping[str, str] | None,
-    crosswalk: Any,
-) -> _Asked:
+def _asked(both: tuple[Release, Release], levels: Mapping[str, str], links: Links) -> _Asked:
     """What is compared, and which areas the editions have in common there."""
-    by_end = dict(zip((ORIGIN, DESTINATION), ends, strict=True))
-    levels, _ = asked_for(both[0].tree, (by_end, level), ({}, None))
-    links: Links = [] if crosswalk is None else read_crosswalk(crosswalk)
+    axes = both[0].tree.axes
+    levels, _ = asked_for(both[0].tree, ({}, levels), ({}, None))
     other = {axis.name: axis.hierarchy for axis in both[1].tree.axes}
     common = []
-    for axis in both[0].tree.axes:
+    for axis in axes:
         pair = axis.hierarchy, other[axis.name]
         if pair[0].level_names != pair[1].level_names:
             raise ReleaseError(
@@ -322,26 +286,22 @@ def _asked(
                 "comparable"
             )
         common.append(common_areas(axis.name, pair, levels[axis.name], links))
-    return _Asked(tuple(axis.name for axis in both[0].tree.axes), levels, tuple(common))
+    return _Asked(tuple(axis.name for axis in axes), levels, tuple(common))
 
 
 def _shown(
-    both: tuple[Release, Release],
-    estimates: Sequence[Estimate | str | Path] | None,
-    asked: _Asked,
+    both: tuple[Release, Release], estimates: Sequence[Estimate], asked: _Asked
 ) -> list[tuple[Numbers, Numbers]]:
     """Common numbers and values that each edition shows."""
+    if estimates and len(estimates) != len(both):
+        raise ReleaseError("`estimates=` must be two, of the old and of the new edition")
     found = []
     for side, release in enumerate(both):
-        if estimates is None:
-            table, name = release.flows(level=asked.levels), FLOW
+        if estimates:
+            estimates[side].check_release(release)
+            name, table = ESTIMATE, estimates[side].flows(level=asked.levels, intervals=False)
         else:
-            if len(estimates) != len(both):
-                raise ReleaseError("`estimates=` must be two, of the old and of the new edition")
-            one = estimates[side]
-            estimate = one if isinstance(one, Estimate) else open_estimate(one)
-            estimate.check_release(release)
-            table, name = estimate.flows(level=asked.levels, intervals=False), ESTIMATE
+            name, table = FLOW, release.flows(level=asked.levels)
         hierarchies = {axis.name: axis.hierarchy for axis in release.tree.axes}
         areas = []
         for axis, common in zip(asked.axes, asked.common, strict=True):

@@ -8,7 +8,7 @@ All of it is public.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from inftda.tables import as_arrow, find_texts, read_strings, texts
 
 Numbers = NDArray[np.int64]
 #: Codes of a finest area and of what it became.
-Links = list[tuple[str, str]]
+Links = Sequence[tuple[str, str]]
 _SHOWN = 5
 
 

@@ -11,6 +11,8 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any, Final
 
 from inftda.areas.locations import Gazetteer
+from inftda.editions.series import is_series, open_series
+from inftda.errors import InftdaError
 from inftda.estimates import Estimate, open_estimate
 from inftda.evaluation.cells import estimated_leaves
 from inftda.evaluation.evaluate import Comparison
@@ -29,6 +31,7 @@ from inftda.options import (
     KeepFormulas,
     Names,
     Option,
+    Outlines,
     Released,
     Runs,
     Seconds,
@@ -37,6 +40,7 @@ from inftda.options import (
 )
 from inftda.pages import html
 from inftda.pages.charts import LogScale
+from inftda.pages.editions import series_page
 from inftda.pages.explorer import (
     Depths,
     Layout,
@@ -106,9 +110,7 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     title: Annotated[str | None, Option("Heading of the page.")] = None,
     names: Names = None,
     centroids: Centroids = None,
-    geojson: Annotated[
-        str | Path | None, Option("Outlines of areas, for a map, in degrees.", metavar="FILE")
-    ] = None,
+    geojson: Outlines = None,
     estimate: Annotated[
         Estimate | str | Path | None,
         Option("Estimate made from the release, or its folder, to switch to.", metavar="FOLDER"),
@@ -121,6 +123,9 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
 ) -> Path:
     """Write a page with the guarantee, the errors to expect, and the flows to explore.
 
+    Of a folder with several editions it is one page of the series: a slider over editions, and
+    curves of totals with their intervals.
+
     Returns:
         The file.
 
@@ -131,9 +136,14 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     Privacy:
         Post-processing of the release: no cost.
     """
-    found = open_release(release)
     files = [None if file is None else Path(file) for file in (names, centroids, geojson)]
     check_file(Path(out), force=force, reads=files)
+    if isinstance(release, str | Path) and is_series(release):
+        if estimate is not None:
+            raise InftdaError("a page of a series has no estimates; leave out `estimate=`")
+        page = series_page(open_series(release), title=title, files=files)
+        return html.write_page(Path(out), page)
+    found = open_release(release)
     places, shapes = _places(found, *files)
     estimate = None if estimate is None else open_estimate(estimate)
     if estimate is not None:
@@ -167,7 +177,7 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         **_technical(found),
         **_explorer(found, packed, depths, shade, has_estimate=estimate is not None),
     }
-    heading, script = title or _default_title(found), html.explorer_script()
+    heading, script = title or html.default_title(found.tree), html.explorer_script()
     page = html.render("report.html", facts, title=heading, script=script)
     return html.write_page(Path(out), page)
 
@@ -329,9 +339,3 @@ def _depths(tree: Tree) -> list[tuple[int, ...]] | None:
     """Levels of each axis that can be looked at; None for those that are simulated anyway."""
     every = list(product(*(range(axis.hierarchy.depth + 1) for axis in tree.axes)))
     return every if len(every) <= MAX_LEVELS else None
-
-
-def _default_title(release: Release) -> str:
-    if release.tree.is_od:
-        return "Origin\N{EN DASH}destination flows"
-    return " by ".join(axis.name for axis in release.tree.axes)
