@@ -427,7 +427,8 @@ def _tested(
     """
     laws = (*known[1].laws, *known[0].laws)
     together = np.concatenate([draws, other], axis=1)
-    kind = keys_of(tuple(column.astype(np.int32) for column in together.T))
+    none = np.zeros(len(apart), np.int32)  # where nothing has noise
+    kind = keys_of((none, *(column.astype(np.int32) for column in together.T)))
     chance, least = np.ones(len(apart)), np.full(len(apart), -np.inf)
     is_known = np.isfinite(apart)
     for one, first in zip(*np.unique(kind, return_index=True), strict=True):

@@ -71,4 +71,4 @@ class Tail:
         """What the sum exceeds with no more than these probabilities."""
         # Probabilities fall from left to right.
         first = np.searchsorted(-self.beyond, -missed, side="left")
-        return self.step * np.minimum(first, len(self.beyond) - 1).astype(float)
+        return np.maximum(self.step * np.minimum(first, len(self.beyond) - 1).astype(float) - 1, 0)
