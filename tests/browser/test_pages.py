@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from chromium import skip_without_browser
 from page_files import labelled
@@ -100,12 +101,56 @@ def summary_page(made, tmp_path_factory):
     return folder / "dossier" / "summary.html"
 
 
+@pytest.fixture(scope="module")
+def series(made, tmp_path_factory):
+    """Two editions of a country whose names are hostile; in the second one town has more trips."""
+    country, _ = made
+    folder = tmp_path_factory.mktemp("editions") / "series"
+    flows = country.flows()
+    is_there = pc.equal(flows["destination"], flows["destination"][0])
+    more = pc.if_else(is_there, pc.multiply(flows["count"], 3), flows["count"])
+    for name, count in (("2024", flows["count"]), ("2025", more)):
+        table = flows.set_column(flows.column_names.index("count"), "count", count)
+        options = {"epsilon": 2, "delta": 1e-6, "edition": name, "out": folder / name}
+        release(table, country.areas, source=SeededSource(len(name)), **options)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def labels(made, tmp_path_factory):
+    """Files with hostile names and with locations."""
+    country, _ = made
+    folder = tmp_path_factory.mktemp("labels")
+    hierarchy = country.areas
+    codes = hierarchy.codes(hierarchy.depth).to_pylist()
+    finest = hierarchy.level_names[-1]
+    with (folder / "names.csv").open("w", newline="") as file:
+        rows = [("level", "code", "name"), *((finest, code, HOSTILE) for code in codes)]
+        csv.writer(file).writerows(rows)
+    with (folder / "centroids.csv").open("w", newline="") as file:
+        places = [(code, 9 + n % 10 / 5, 44 + n // 10 / 5) for n, code in enumerate(codes)]
+        csv.writer(file).writerows([(finest, "lon", "lat"), *places])
+    return {"names": folder / "names.csv", "centroids": folder / "centroids.csv"}
+
+
+@pytest.fixture(scope="module")
+def changes_page(series, labels, tmp_path_factory):
+    out = tmp_path_factory.mktemp("changes") / "changes.html"
+    inftda.change(series / "2024", series / "2025", html=out, **labels)
+    return out
+
+
+@pytest.fixture(scope="module")
+def series_page(series, labels, tmp_path_factory):
+    return report(series, tmp_path_factory.mktemp("series") / "series.html", **labels)
+
+
 EXPLORED = {
     "page": "#/0.0.2/0.0.2/map",
     "confidential_page": "#/0.0.3/0.0.3/list",
     "plain_page": "",
 }
-STATIC = ("preview_page", "comparison_page", "summary_page")
+STATIC = ("preview_page", "comparison_page", "summary_page", "changes_page", "series_page")
 
 
 @pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
@@ -746,3 +791,30 @@ def test_a_national_table_opens_in_under_three_seconds_of_work(browser, tmp_path
         times.append(browser.busy_seconds)
     assert np.median(np.diff(times)) < 1.5
     assert browser.complaints == []
+
+
+def test_the_page_of_changes_marks_what_rose(browser, changes_page):
+    browser.open(changes_page, is_static=True)
+    assert len(browser.all("svg.map")) == 2
+    assert browser.all("svg.map [class^=rose]")
+    assert browser.texts("#lists td.text")[0].startswith(HOSTILE[:9])
+    assert browser.run("return window.hacked") is None
+
+
+def test_the_slider_of_a_series_shows_one_edition_at_a_time(browser, series_page):
+    browser.open(series_page, is_static=True)
+    shown = "[data-edition]:not([hidden]) h3"
+    shades = """return [...document.querySelectorAll("svg.map [data-area]")]
+                  .map(area => area.getAttribute("class"))"""
+    assert browser.texts(shown) == ["The largest numbers of 2025"]
+    last = browser.run(shades)
+    assert len({*last}) > 2
+    browser.run(
+        """const slider = document.getElementById("edition"); slider.value = 0;
+           slider.dispatchEvent(new Event("input"));"""
+    )
+    assert browser.texts(shown) == ["The largest numbers of 2024"]
+    assert browser.texts("#edition-name") == ["2024"]
+    assert browser.run(shades) != last
+    assert len(browser.all(".curves polygon")) > 20
+    assert browser.run("return window.hacked") is None

@@ -12,7 +12,7 @@ Readers see the numbers that were published, which are those with high noise. So
 number that was measured, published or not (Benjamini and Yekutieli, 2005).
 
 A count below a number that was published as 0 was not measured. It is at least 0, and at most what
-was measured above it (docs/explanation/editions.md).
+was measured above it (docs/proofs/change.md).
 
 Post-processing of two releases: no cost.
 """

@@ -71,4 +71,6 @@ class Tail:
         """What the sum exceeds with no more than these probabilities."""
         # Probabilities fall from left to right.
         first = np.searchsorted(-self.beyond, -missed, side="left")
-        return np.maximum(self.step * np.minimum(first, len(self.beyond) - 1).astype(float) - 1, 0)
+        return np.asarray(
+            np.maximum(self.step * np.minimum(first, len(self.beyond) - 1).astype(float) - 1, 0)
+        )
