@@ -130,6 +130,14 @@ PLANTED: Final = (
         _copies("one trip added", PURE, by_logarithms=True),
     ),
     Planted(
+        "Laplace noise of another unit", faults.laplace_of_another_unit,
+        _copies("piled on one pair, added", PURE),
+    ),
+    Planted(
+        "losses of Laplace noise with a wrong sign", faults.losses_with_a_wrong_sign,
+        _runs("both ends moved", {**ONE, "split": "log"}, is_kept=True), 1_500,
+    ),
+    Planted(
         "hierarchy derived from the trips", faults.nothing,
         # Without totals across: there would be other numbers of them to compare.
         _calls(ALONE_IN_AN_AREA, areas=derived_areas, more={"across": 0}), 80,

@@ -17,8 +17,8 @@ from inftda.noise import bits
 from inftda.noise.gaussian import DiscreteGaussian
 from inftda.noise.laplace import DiscreteLaplace
 from inftda.noise.law import Law
-from inftda.privacy import plan
-from inftda.privacy.accounting import noise_at
+from inftda.privacy import accounting, plan
+from inftda.privacy.accounting import noise_at, pure_noise
 from inftda.privacy.plan import Plan
 from inftda.privacy.unit import Unit
 from inftda.reading import bounding
@@ -271,3 +271,28 @@ def laplace_charged_too_little():
         right(self, Fraction(scale) / 4, **options)
 
     return patch.object(DiscreteLaplace, "__init__", wrong)
+
+
+def laplace_of_another_unit():
+    """With delta 0, noise is that of a unit of one trip, whatever a person may have."""
+
+    def wrong(epsilon, shares):
+        alone = pure_noise(epsilon, [share._replace(trips=1) for share in shares])
+        return tuple(
+            noise._replace(trips=share.trips) for noise, share in zip(alone, shares, strict=True)
+        )
+
+    return together(patch.object(plan, "pure_noise", wrong), _plan_unchecked())
+
+
+@contextmanager
+def losses_with_a_wrong_sign():
+    """The curve is shifted the wrong way by what Laplace noise loses; the check of a plan, too."""
+    right = accounting._laplace_losses
+    negated = patch.object(
+        accounting, "_laplace_losses", lambda parts: [(p, -loss) for p, loss in right(parts)]
+    )
+    accounting._largest_rho.cache_clear()
+    with negated:
+        yield
+    accounting._largest_rho.cache_clear()

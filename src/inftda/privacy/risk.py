@@ -164,7 +164,9 @@ def risk_of(plan: Plan) -> Risk:
     ]
     advantage = min(1.0, min(bounds) * (1 + _SLACK))
     detection = tuple(_detection(curve, rate, advantage, promised) for rate in FALSE_ALARMS)
-    return Risk(plan.unit, advantage, detection, accountant == "exact")
+    # Where the total changes, only one of the two people has a trip, and less changes below it.
+    is_reached = plan.unit.root_is_public or not plan.unit.is_substitute
+    return Risk(plan.unit, advantage, detection, accountant == "exact" and is_reached)
 
 
 def bare_advantage(epsilon: float, delta: float) -> float:

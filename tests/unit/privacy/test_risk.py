@@ -3,6 +3,7 @@
 import math
 import re
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from statistics import NormalDist
 
@@ -121,6 +122,28 @@ def test_pure_noise_of_one_cell_is_randomised_response():
     found = risk_of(Plan(Unit("add-remove"), "pure", 1.0, 0.0, (level,)))
     assert found.advantage == pytest.approx(bare_advantage(1, 0))
     assert found.detection == pytest.approx([math.e * rate for rate in FALSE_ALARMS])
+
+
+def test_many_levels_with_laplace_noise_have_the_figures_of_all_their_losses():
+    """Thirteen scales, and all 8192 losses that these add up to, one by one."""
+    scales = [10 + Fraction(i, 7) for i in range(13)]
+    levels = tuple(
+        LevelPlan(index, f"level {index}", 100, 1, scale**2, family="laplace")
+        for index, scale in enumerate(scales)
+    )
+    found = risk_of(Plan(Unit("add-remove"), "zcdp", None, None, levels))
+    signs = np.array(list(product([1, -1], repeat=len(scales))))
+    rates = np.array([float(1 / scale) for scale in scales])
+    chance = np.prod(1 / (1 + np.exp(-signs * rates)), axis=1)
+    plain = float((chance * -np.expm1(-np.maximum(signs @ rates, 0))).sum())
+    assert plain < found.advantage < plain * (1 + 1e-4)
+    assert found.is_exact
+
+
+def test_nobody_reaches_the_figures_where_a_total_and_two_cells_cannot_change_together():
+    at_most = planned("inftda", epsilon=1, delta=1e-8, unit=Unit(exactly=False))
+    assert at_most.accountant == "exact"
+    assert not risk_of(at_most).is_exact
 
 
 def test_figures_for_people_are_rounded_up():
