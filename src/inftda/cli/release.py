@@ -30,6 +30,7 @@ from inftda.publication.trust import (
     describe_cross_totals,
     misfit_warnings,
     misfits,
+    outside_warnings,
     use_notes,
     warnings,
 )
@@ -181,6 +182,7 @@ def summary(release: Release, out: Path, *, counted: str = "") -> str:
         *([f"Note:       {words}"] if (words := counting_note(release)) else []),
         *_promise(release),
         *(f"Use:        {words}" for words in use_notes(release)),
+        *(f"Careful:    {words}" for words in outside_warnings(release)),
         *(f"Careful:    {words}" for words in misfit_warnings(release)),
         f"Files:      {out}",
         f"Next:       inftda verify {shlex.quote(str(out))}",

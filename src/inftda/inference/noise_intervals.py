@@ -1,13 +1,14 @@
 """Intervals of measured counts by their noise alone, stated as 95 %.
 
 A reader looks at numbers of some size, and the largest are those whose noise was high. So the
-quantile allows for that selection (Benjamini and Yekutieli, 2005): of the m counts near enough to
-have come into a class of size, R did, so each interval is for 1 - 0.05 R / m. That holds on average
-over the numbers of a class, not for each of them.
+quantile allows for that selection (Benjamini and Yekutieli, 2005): of the R counts that came into a
+class of size, at most 5 % are to miss. A count that was there before misses with the probability q
+of the interval; one that is d away has to come first, so it does with no more than the probability
+that noise goes as far. The sum of the smaller of both, over all counts, is at most 0.05 R. That
+holds on average over the numbers of a class, not for each of them.
 """
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,13 +17,15 @@ from numpy.typing import NDArray
 
 from inftda.inference.measured import Whole
 from inftda.noise.law import Law
+from inftda.noise.sums import Tail
 
 Ends = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 _MISSED: Final = 0.05
-#: Noise that goes further than all but this part of all draws does not count: noisy counts that are
-#: further apart than twice that have different true numbers.
-_RARE: Final = 1e-6
+#: Classes of size, in noise scales: as wide as one, and beyond ten as wide as a tenth of the size.
+_EDGES: Final = np.append(np.arange(-20.0, 10.0), 10 * 1.1 ** np.arange(420))
+#: Probabilities to miss go down to 10 to the power of minus this, and are halved in so many times.
+_DECADES, _HALVINGS = 14.0, 20
 #: Classes of size are counted for so many counts at a time.
 _CHUNK: Final = 1 << 20
 #: No count is larger.
@@ -34,13 +37,11 @@ class NoiseIntervals:
     """Intervals of measured counts by their noise alone, for readers who pick them by size.
 
     Attributes:
-        noise: law of the noise.
-        first: int64[classes], noisy counts of each class in noise scales, rounded down, in order.
-        half: int64[classes], half of the width of the intervals there.
+        edges: float64, where one class of size ends and the next begins.
+        half: int64[classes], half of the width of the intervals of each.
     """
 
-    noise: Law
-    first: NDArray[np.int64]
+    edges: NDArray[np.float64]
     half: NDArray[np.int64]
 
     @classmethod
@@ -52,31 +53,36 @@ class NoiseIntervals:
             noise: law of the noise.
             missed: probability that an interval misses, at most, whatever its class allows.
         """
-        counted: Counter[int] = Counter()
+        edges = noise.sigma * _EDGES
+        inside = np.zeros(len(edges) + 1, np.int64)
         for start in range(0, len(noisy), _CHUNK):
-            found = np.unique(
-                _classes(noisy[start : start + _CHUNK], noise.sigma), return_counts=True
-            )
-            counted.update(dict(zip(*(one.tolist() for one in found), strict=True)))
-        first = np.array(sorted(counted), np.int64)
-        inside = np.array([counted[one] for one in first.tolist()], np.int64)
-        up_to = np.concatenate([[0], np.cumsum(inside)])
-        # Ten noise scales of a Gaussian, twenty of a Laplace, whose noise goes further.
-        apart = math.ceil(2 * noise.half_width(_RARE) / noise.sigma)
-        near = up_to[np.searchsorted(first, first + apart, side="right")]
-        near -= up_to[np.searchsorted(first, first - apart)]
-        allowed = np.minimum(_MISSED * inside / near, missed).tolist()
-        half = np.array([noise.half_width(one) for one in allowed], np.int64)
-        return cls(noise, first, half)
+            kind = np.searchsorted(edges, noisy[start : start + _CHUNK], side="right")
+            inside += np.bincount(kind, minlength=len(inside))
+        allowed = _allowed(edges, inside, noise, missed)
+        half = [noise.half_width(one) for one in allowed.tolist()]
+        return cls(edges, np.array(half, np.int64))
 
     def ends(self, noisy: Whole) -> Ends:
         """Intervals of some of the counts."""
-        half = self.half[np.searchsorted(self.first, _classes(noisy, self.noise.sigma))]
-        return whole_ends(noisy - half.astype(float), noisy + half.astype(float))
+        half = self.half[np.searchsorted(self.edges, noisy, side="right")].astype(float)
+        return whole_ends(noisy - half, noisy + half)
 
 
-def _classes(noisy: Whole, sigma: float) -> NDArray[np.int64]:
-    return np.floor(np.clip(noisy / sigma, -_MOST, _MOST)).astype(np.int64)
+def _allowed(
+    edges: NDArray[np.float64], inside: NDArray[np.int64], noise: Law, missed: float
+) -> NDArray[np.float64]:
+    """The probability to miss of the intervals of each class; see above."""
+    low, high = np.append(-np.inf, edges), np.append(edges, np.inf)
+    apart = np.maximum(low[:, None] - high, low - high[:, None])
+    # Where counts truly are is known up to their noise, so that two draws have to go that way.
+    away = Tail.of([(noise, 2)]).probability(apart)
+    least, most = np.full(len(inside), -_DECADES), np.full(len(inside), math.log10(missed))
+    for _ in range(_HALVINGS):
+        middle = (least + most) / 2
+        sums = (inside * np.minimum(10 ** middle[:, None], away)).sum(axis=1)
+        is_enough = sums <= _MISSED * inside
+        least, most = np.where(is_enough, middle, least), np.where(is_enough, most, middle)
+    return np.asarray(10**least)
 
 
 def measured_ends(noisy: NDArray[np.int64], noise: Law) -> Ends:

@@ -105,10 +105,10 @@ def commensurable(shares: Sequence[Share], n_levels: int) -> tuple[Share, ...]:
     Whole numbers up to 256 are taken in proportion to the shares: levels are rounded up, tables off
     the tree down, so that these never cost more than the part of the budget that is theirs. Of all
     such numbers those are taken that keep the levels within a hundredth of what was asked for,
-    relative to the largest, or come nearest, and among these those that do so for the tables. So no
-    level has less than 1/256 of another's share. Nothing changes for several trips, or where a
-    table has less than that. Laplace noise needs no such numbers: its
-    share stays what it is beside that of the largest level.
+    relative to the largest, or come nearest; among these those that do so for the tables, and then
+    those that keep levels as they are. So no level has less than 1/256 of another's share. Nothing
+    changes for several trips, or where a table has less than that. Laplace noise needs no such
+    numbers: its share stays what it is beside that of the largest level.
 
     Args:
         shares: of the levels, then of the tables off the tree.
@@ -133,7 +133,7 @@ def commensurable(shares: Sequence[Share], n_levels: int) -> tuple[Share, ...]:
         )
     least = min(share.variance for share in shares)
     exact = [least / share.variance for share in shares]
-    found: tuple[tuple[float, float], list[int]] | None = None
+    found: tuple[tuple[float, float, bool], list[int]] | None = None
     for most in range(1, MAX_RATIO + 1):
         wanted = [most * ratio for ratio in exact]
         ratios = [*map(math.ceil, wanted[:n_levels]), *map(math.floor, wanted[n_levels:])]
@@ -143,6 +143,7 @@ def commensurable(shares: Sequence[Share], n_levels: int) -> tuple[Share, ...]:
         worst = (
             max(_MAX_DEVIATION, *off[:n_levels]),
             max(_MAX_DEVIATION, 0.0, *off[n_levels:]),
+            ratios[:n_levels] != wanted[:n_levels],
         )
         if found is None or worst < found[0]:
             found = worst, ratios

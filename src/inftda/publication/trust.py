@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from inftda.hierarchy import OUTSIDE
 from inftda.inference.agreement import FAR, TableFit, level_sums
 from inftda.noise.law import Law
 from inftda.privacy.risk import risk_of
@@ -177,6 +178,23 @@ def warnings(plan: "Plan", *, total: int | None = None) -> list[str]:
             "check the columns and areas that were named"
         )
     return said
+
+
+def outside_warnings(release: "Release") -> list[str]:
+    """What to look at if much of a release could not be placed; from released numbers alone."""
+    areas, flow = release.leaves()
+    is_outside = np.zeros(len(flow), bool)
+    for axis, numbers in zip(release.tree.axes, areas, strict=True):
+        if axis.hierarchy.has_outside:
+            codes = axis.hierarchy.codes(axis.hierarchy.depth)
+            is_outside |= numbers == codes.index(OUTSIDE).as_py()
+    if 3 * flow[is_outside].sum() <= flow.sum() or not len(flow):
+        return []
+    words = (
+        f"more than a third of all {release.manifest.counted.what} are in the area {OUTSIDE!r}; if "
+        "rows of the table are totals, take them out, or what they sum up is counted twice"
+    )
+    return [words]
 
 
 @dataclass(frozen=True, slots=True)

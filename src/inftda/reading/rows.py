@@ -63,9 +63,8 @@ TOTALS: Final = (
 )  # fmt: skip
 #: Said of a table that seems to have some. It does not say how many, which, or why.
 LIKE_TOTALS: Final = (
-    "rows without a known area look like totals, by a name such as Total or All, or because they "
-    "hold more than a third of all counts; if they are, take them out of the table, or what they "
-    "sum up is counted twice"
+    "rows without a known area look like totals, by a name such as Total or All; if they are, take "
+    "them out of the table, or what they sum up is counted twice"
 )
 
 
@@ -341,7 +340,7 @@ class Rows:
         raise IngestError(f"{self.label} has {rest}; there is nothing to count")
 
     def like_totals(self, columns: Columns) -> str:
-        """SQL for whether rows that cannot be placed look like totals; empty where none can be.
+        """SQL for whether rows that cannot be placed are called totals; empty where none can be.
 
         Only flows can: a trip is no total, nor is what a person does.
 
@@ -353,15 +352,11 @@ class Rows:
         if columns.policy == "error" or self.count_name is None or self.has_person or not codes:
             return ""
         names = ", ".join(quote(name) for name in TOTALS)
-        is_lost = " OR ".join(f"area_{i} IS NULL" for i in range(len(self.axes)))
         is_named = " OR ".join(
             f"(area_{i} IS NULL AND lower(trim(CAST(code_{i} AS VARCHAR))) IN ({names}))"
             for i in codes
         )
-        return (
-            f"SELECT coalesce(bool_or({is_named}), false) OR coalesce(3 * sum(CASE WHEN {is_lost} "
-            f"THEN n ELSE 0 END) > sum(n), false) FROM ({self._looked_up()})"
-        )
+        return f"SELECT coalesce(bool_or({is_named}), false) FROM ({self._looked_up()})"
 
     def lost(self) -> str:
         """SQL for unknown codes: number of the axis and code, the first few of each axis.
