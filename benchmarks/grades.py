@@ -16,7 +16,7 @@ import numpy as np
 import inftda
 from agreement import FOLDERS, MADE_UP, by_number, table
 from inftda.evaluation.cells import MAX_CELLS, Cells, match_cells
-from inftda.publication.trust import GRADES, grades
+from inftda.publication.trust import GRADES
 
 
 def compared(release, truth):
@@ -52,7 +52,7 @@ def main():
 def show(title, release, truth):
     n, right, lines = dict.fromkeys(GRADES, 0), dict.fromkeys(GRADES, 0), []
     for use, value, true, low, high in compared(release, truth):
-        off, grade = np.abs(value - true), np.array(grades(value, low, high).to_pylist())
+        off, grade = np.abs(value - true), np.array(use.grades(value).to_pylist())
         for one, part in GRADES.items():
             is_one = grade == one
             is_right = off <= part * value if part < 1 else (low <= true) & (true <= high)

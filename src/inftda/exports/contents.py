@@ -21,6 +21,7 @@ from inftda.evaluation.stated import BETA, guaranteed
 from inftda.evaluation.typical import LevelErrors, TypicalErrors
 from inftda.publication.query import FLOW, GRADE, HIGH, LISTED, LOW, with_intervals
 from inftda.publication.release import Release
+from inftda.publication.trust import LevelUse
 from inftda.tables import as_numpy, find_texts
 from inftda.tree import DESTINATION, ORIGIN, Tree
 
@@ -210,13 +211,17 @@ class ExportData:
         """Level by level, coarse to fine; one is in memory at a time."""
         for level in self.levels:
             table = self._table(level)
-            use = self.source.use_at(level.depths) if isinstance(self.source, Release) else None
+            use = self._use(level)
             facts = {
                 "intervals": self._describe(level, table),
                 "guaranteed": self._guaranteed(level),
                 "use": use and use.describe(),
             }
             yield LevelTable(level, table, facts)
+
+    def _use(self, level: ExportLevel) -> LevelUse | None:
+        """From what size on the numbers of a level can be used, where that is known."""
+        return self.source.use_at(level.depths) if isinstance(self.source, Release) else None
 
     @property
     def _is_measured(self) -> bool:
@@ -235,7 +240,8 @@ class ExportData:
             return table
         flow = as_numpy(table.column(FLOW).combine_chunks())
         half = _half_widths(errors, flow)
-        return with_intervals(table, (np.maximum(flow - half, 0), flow + half))
+        ends = (np.maximum(flow - half, 0), flow + half)
+        return with_intervals(table, ends, use=self._use(level))
 
     def totals(self) -> Iterator[tuple[int, LevelTable]]:
         """Totals across the tree of each axis, at the levels that are exported."""

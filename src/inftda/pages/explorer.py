@@ -25,7 +25,7 @@ from inftda.pages.shapes import Shapes
 from inftda.publication.manifest import TRIPS
 from inftda.publication.release import Release
 from inftda.publication.tables import Areas
-from inftda.publication.trust import sums_up_many, unmeasured_totals
+from inftda.publication.trust import LevelUse, sums_up_many, unmeasured_totals
 from inftda.tree import DESTINATION, ORIGIN, Axis, Marginal, Tree
 
 #: Characters of packed data in a page, at most; with all else it stays below 15 MB.
@@ -146,14 +146,14 @@ class Quality:
         typical: errors by level and size; None if they cannot be simulated.
         totals: totals across the tree that were measured, with their intervals, by level on each
             axis; all areas are there.
-        uses: from what size on numbers can be used, by level on each axis; only where not all can.
+        uses: from what size on numbers can be used, by level on each axis.
         is_unmeasured: whether nothing tells how good long sums across the tree are.
         intervals: what true numbers lie between, cell by cell, for levels on each axis.
     """
 
     typical: TypicalErrors | None = None
     totals: Mapping[Depths, CellIntervals] = field(default_factory=dict)
-    uses: Mapping[Depths, str] = field(default_factory=dict)
+    uses: Mapping[Depths, LevelUse] = field(default_factory=dict)
     is_unmeasured: bool = False
     intervals: Mapping[Depths, CellIntervals] = field(default_factory=dict)
 
@@ -168,7 +168,11 @@ class Quality:
         return cls(
             typical,
             release_totals(release),
-            uses={use.level.depths: use.describe() for use in release.uses if not use.is_all},
+            uses={
+                depths: use
+                for depths in _every_level(release.tree)
+                if (use := release.use_at(depths)) is not None
+            },
             is_unmeasured=bool(unmeasured_totals(release.tree, release.manifest.plan)),
             intervals=_release_intervals(release),
         )
@@ -319,8 +323,12 @@ def _header(
         "across": [layout.key(at) for at in sums],
         "unmeasured": [layout.key(at) for at in unknown],
         "uses": {
-            layout.key(at): f"{sentence_case(words)}."
-            for at, words in quality.uses.items()
+            layout.key(at): {
+                "words": "" if use.is_all else f"{sentence_case(use.describe())}.",
+                "smallest": use.smallest,
+                "error": use.error,
+            }
+            for at, use in quality.uses.items()
             if _is_within(at, depths)
         },
     }

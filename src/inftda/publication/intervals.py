@@ -9,7 +9,7 @@ to hold the number that is published.
 Post-processing: nothing but the release goes in.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from inftda.inference.measured import Areas, Measurements, find_rows, measured_a
 from inftda.inference.model import Fit
 from inftda.inference.noise_intervals import Ends, NoiseIntervals, containing, measured_ends
 from inftda.publication.query import FLOW, cells_of, with_intervals
+from inftda.publication.trust import LevelUse
 from inftda.tree import Tree
 
 
@@ -70,16 +71,19 @@ class Intervals:
         levels: Mapping[str, str],
         where: Mapping[str, Any],
         *,
+        use_at: Callable[[Sequence[int]], LevelUse | None],
         use_model: bool = True,
     ) -> pa.Table:
         """A table of `sum_flows` with columns `low`, `high` and `grade`; null where unknown.
 
-        `levels` and `where` are those that `sum_flows` took.
+        `levels` and `where` are those that `sum_flows` took, `use_at` says what a level is good
+        for.
         """
         cells, flow = cells_of(table, self._tree, levels, where), table.column(FLOW).to_numpy()
         if cells is None or not flow.all():  # one row, for nothing at all
             return with_intervals(table, None)
-        return with_intervals(table, self.of(*cells, flow, use_model=use_model))
+        ends = self.of(*cells, flow, use_model=use_model)
+        return with_intervals(table, ends, use=use_at(cells[0]))
 
     @cached_property
     def _fit(self) -> Fit:

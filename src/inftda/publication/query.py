@@ -22,7 +22,7 @@ from inftda.files import FLOWS_FILE
 from inftda.inference.measured import Areas
 from inftda.inference.noise_intervals import Ends, containing
 from inftda.publication.manifest import DAMAGED
-from inftda.publication.trust import GRADES, grades
+from inftda.publication.trust import GRADES, LevelUse, grades
 from inftda.tables import find_texts
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 
@@ -234,10 +234,13 @@ def with_names(table: pa.Table, tree: Tree, levels: Mapping[str, str]) -> pa.Tab
     return pa.table(found)
 
 
-def with_intervals(table: pa.Table, ends: Ends | None, number: str = FLOW) -> pa.Table:
+def with_intervals(
+    table: pa.Table, ends: Ends | None, number: str = FLOW, *, use: LevelUse | None = None
+) -> pa.Table:
     """A table with columns `low`, `high` and `grade`; null where no interval is known.
 
-    Intervals hold the number beside them, whose column is called `number`.
+    Intervals hold the number beside them, whose column is called `number`. Numbers of a level of
+    the tree have the grades of its noise, `use`; others those of their intervals.
     """
     columns: list[Any] = [
         pa.nulls(len(table), kind) for kind in (pa.int64(), pa.int64(), pa.string())
@@ -245,7 +248,9 @@ def with_intervals(table: pa.Table, ends: Ends | None, number: str = FLOW) -> pa
     if ends is not None:
         value = table.column(number).to_numpy()
         low, high = containing(value, ends)
-        columns = [pa.array(low, pa.int64()), pa.array(high, pa.int64()), grades(value, low, high)]
+        off = np.maximum(value - low, high - value)
+        grade = grades(value, off) if use is None else use.grades(value)
+        columns = [pa.array(low, pa.int64()), pa.array(high, pa.int64()), grade]
     for name, values in zip((LOW, HIGH, GRADE), columns, strict=True):
         table = table.append_column(name, values)
     return table

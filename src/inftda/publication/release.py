@@ -98,9 +98,9 @@ class Release:
             bool,
             Option(
                 "Add low and high: for 95 % of the published numbers of a size the true number is "
-                "between them; and a grade, from A (within 10 %) to D (may be zero). They are "
-                "about noise only, not about errors of the survey. Empty where unknown. Needs all "
-                "measurements, except for totals."
+                "between them; and a grade, from A (within 10 %) to D (too small to be used). "
+                "They are about noise only, not about errors of the survey. Empty where unknown. "
+                "Needs all measurements, except for totals."
             ),
         ] = False,
         at_least: AtLeast = None,
@@ -144,7 +144,9 @@ class Release:
             found = query.sum_flows(self.table, self.tree, shown, filters)
             if intervals:
                 known = self.intervals()
-                found = known.beside(found, shown, filters, use_model=not without_model)
+                found = known.beside(
+                    found, shown, filters, use_at=self.use_at, use_model=not without_model
+                )
         found = query.graded(found, at_least)
         if top is not None:
             if intervals:

@@ -54,13 +54,13 @@ NOT_PRIVATE_LINE: Final = "NOT PRIVATE: made with a seed, promises nothing, must
 #: Said of what was made from such a release: a page, an estimate.
 MADE_FROM_NOT_PRIVATE: Final = "NOT PRIVATE: made with a seed, must not be published."
 #: How good a number is, by how far off it may be: up to this part of it. The last grade is for all
-#: others, which may be zero.
+#: others, and for those too small to be used.
 GRADES: Final = {"A": 0.1, "B": 0.25, "C": 0.5, "D": math.inf}
-#: The same in words: how far an interval goes from its number.
+#: The same in words.
 GRADE_RULE: Final = (
     "up to "
     + ", ".join(f"{100 * part:.0f} % {grade}" for grade, part in GRADES.items() if part < 1)
-    + ", or D, which may be zero"
+    + ", or D: too small to be used, it may be zero"
 )
 #: The last of them.
 MAY_BE_ZERO: Final = "D"
@@ -90,15 +90,12 @@ def counting_note(release: "Release") -> str:
     return "; ".join(manifest.counted.words(manifest.unit, release.tree))
 
 
-def grades(
-    number: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
-) -> pa.StringArray:
-    """Grade of each number by its interval: its larger half as a part of the number.
+def grades(number: NDArray[np.int64], off: NDArray[np.int64]) -> pa.StringArray:
+    """Grade of each number by how far off it may be, as a part of the number.
 
-    >>> grades(np.array([100, 100, 6]), np.array([91, 40, 0]), np.array([110, 120, 6])).to_pylist()
+    >>> grades(np.array([100, 100, 6]), np.array([10, 60, 6])).to_pylist()
     ['A', 'D', 'D']
     """
-    off = np.maximum(number - low, high - number)
     part = np.divide(off, number, out=np.full(len(number), math.inf), where=number > 0)
     return pa.array([*GRADES]).take(pa.array(np.searchsorted([*GRADES.values()], part)))
 
@@ -188,6 +185,7 @@ class LevelUse:
         cells: what its numbers are called: flows, or cells of other tables.
         what: what they count, in the plural.
         smallest: numbers from here on can be used; None if there are none.
+        error: 95 % of the noise is no further off.
         n_used: how many numbers these are.
         share: part of all that is counted in these.
         n_published: how many numbers are published, all above zero.
@@ -199,6 +197,7 @@ class LevelUse:
     cells: str
     what: str
     smallest: int | None
+    error: int
     n_used: int
     share: float
     n_published: int
@@ -234,19 +233,24 @@ class LevelUse:
         """In words, the same wherever they are said.
 
         >>> level = Tree.destination_first(Hierarchy.read({"town": ["a", "b"]})).levels[-1]
-        >>> LevelUse(level, "flows", "trips", 92, 4, 0.829, 9, 99, 2).describe()
+        >>> LevelUse(level, "flows", "trips", 92, 39, 4, 0.829, 9, 99, 2).describe()
         'use flows of 92 or more: 82 % of all trips; smaller ones may be noise'
         """
         if self.is_all:
             return f"all {self.cells} can be used"
         others = "are mostly noise" if self.is_mostly_noise else "may be noise"
         if self.smallest is None:
-            return f"use a coarser level: no {self.cells} are large enough, and these {others}"
+            return f"no {self.cells} are large enough to use; these {others}"
         part = f"{math.floor(100 * self.share)} %" if self.share >= _PERCENT else "less than 1 %"
         return (
             f"use {self.cells} of {self.smallest:,} or more: {part} of all {self.what}; smaller "
             f"ones {others}"
         )
+
+    def grades(self, number: NDArray[np.int64]) -> pa.StringArray:
+        """Grade of each number of the level; those that cannot be used have the last."""
+        is_used = number >= (math.inf if self.smallest is None else self.smallest)
+        return grades(number, np.where(is_used, self.error, number))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -273,9 +277,10 @@ def level_uses(release: "Release") -> tuple[LevelUse, ...]:
         smallest = usable_from(flow, n_drawn, law)
         used = flow[flow >= smallest] if smallest is not None else flow[:0]
         share, n_small = used.sum() / max(flow.sum(), 1), int((flow < law.sigma).sum())
+        drawn = len(flow), n_drawn, n_small
         found.append(
             LevelUse(
-                level, cells, what, smallest, len(used), float(share), len(flow), n_drawn, n_small
+                level, cells, what, smallest, law.half_width(), len(used), float(share), *drawn
             )
         )
     return tuple(reversed(found))

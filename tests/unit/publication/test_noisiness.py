@@ -71,7 +71,7 @@ def test_names_of_axes_may_be_anything():
 def use(*, n_published, n_drawn=0, n_small=0, smallest=92, n_used=1, share=0.829):
     level = released((3,), 100).tree.levels[-1]
     return LevelUse(
-        level, "flows", "people", smallest, n_used, share, n_published, n_drawn, n_small
+        level, "flows", "people", smallest, 39, n_used, share, n_published, n_drawn, n_small
     )
 
 
@@ -91,7 +91,7 @@ def test_what_is_said_of_a_level():
     assert "less than 1 % of all people" in use(**many, share=0.009).describe()
     assert use(n_published=5, n_used=5).describe() == "all flows can be used"
     assert use(**many, smallest=None, n_used=0).describe() == (
-        "use a coarser level: no flows are large enough, and these may be noise"
+        "no flows are large enough to use; these may be noise"
     )
 
 

@@ -228,17 +228,26 @@ def test_what_is_not_listed_is_said_where_it_is_more_than_noise(sparse):
 
 
 @pytest.mark.parametrize(
-    ("number", "low", "high", "grade"),
+    ("number", "off", "grade"),
     [
-        (100, 90, 110, "A"), (100, 100, 100, "A"), (100, 90, 111, "B"), (100, 75, 100, "B"),
-        (100, 60, 150, "C"), (100, 49, 100, "D"), (100, 100, 151, "D"), (6, 0, 6, "D"),
-        (0, 0, 0, "D"), (0, 0, 40, "D"), (2**61, 2**61, 2**61, "A"),
+        (100, 10, "A"), (100, 0, "A"), (100, 11, "B"), (100, 25, "B"), (100, 50, "C"),
+        (100, 51, "D"), (6, 6, "D"), (0, 0, "D"), (0, 40, "D"), (2**61, 0, "A"),
     ],
 )  # fmt: skip
-def test_a_grade_is_the_larger_half_of_the_interval_as_a_part_of_the_number(
-    number, low, high, grade
-):
-    assert grades(*(np.array([one]) for one in (number, low, high))).to_pylist() == [grade]
+def test_a_grade_is_how_far_off_a_number_may_be_as_a_part_of_it(number, off, grade):
+    assert grades(np.array([number]), np.array([off])).to_pylist() == [grade]
+
+
+def test_all_numbers_that_are_said_to_be_of_use_and_no_others_have_a_good_grade(sparse):
+    made, _ = sparse
+    n_tried = 0
+    for use in made.uses:
+        level = dict(zip(("origin", "destination"), use.level.name.split(" > "), strict=True))
+        found = made.flows(level=level, intervals=True)
+        is_good = np.array(found.column("grade").to_pylist()) != "D"
+        assert is_good.tolist() == (found.column("flow").to_numpy() >= use.smallest).tolist()
+        n_tried += len({*is_good.tolist()}) == 2  # both kinds are there
+    assert n_tried, "or nothing was tried"
 
 
 def test_intervals_hold_the_flow_beside_them_and_the_largest_may_not_be_zero(sparse):
@@ -248,7 +257,10 @@ def test_intervals_hold_the_flow_beside_them_and_the_largest_may_not_be_zero(spa
         found = made.flows(origin, destination, intervals=True)
         flow, low, high = (found.column(n).to_numpy() for n in ("flow", "low", "high"))
         assert ((low <= flow) & (flow <= high)).all()
-        assert found.column("grade") == pa.chunked_array([grades(flow, low, high)])
+        depths = [made.tree.axes[0].hierarchy.level_of(name) for name in (origin, destination)]
+        use, off = made.use_at(depths), np.maximum(flow - low, high - flow)
+        graded = grades(flow, off) if use is None else use.grades(flow)
+        assert found.column("grade") == pa.chunked_array([graded])
         n_extended += np.count_nonzero((low == flow) | (high == flow))
         largest = made.flows(origin, destination, intervals=True, top=10**6)
         is_good = np.array(found.column("grade").to_pylist()) != "D"

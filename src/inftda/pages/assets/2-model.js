@@ -381,9 +381,12 @@ class Model {
     return this.typical(levels, value)?.isFalse ?? null;
   }
 
-  /* 1 (trust it) to 4 (do not): the 95 % error relative to the number. */
+  /* 1 (trust it) to 4 (do not): the 95 % error relative to the number. As in Python, a number of the
+     tree has the grade of its noise, and the last one if it is too small to be used. */
   grade(levels, value, areas) {
     if (this.isUnmeasured(levels)) return GRADES.length;
+    const use = this.isEstimated ? null : this.header.uses[this.key(levels)];
+    if (use) return gradeOf(use.smallest !== null && value >= use.smallest ? use.error / value : Infinity);
     const error = this.error(levels, value, areas);
     return error && gradeOf(value === 0 ? Infinity : error.p95 / Math.abs(value));
   }
@@ -407,8 +410,8 @@ class Model {
   /* A long sum of this kind that was not measured, so that nothing tells how far off it is. */
   isUnmeasured(levels) { return this.unmeasured.has(this.key(levels)); }
 
-  /* From what size on numbers of a level can be used, in words; undefined if all can be. */
-  useOf(levels) { return this.isEstimated ? undefined : this.header.uses[this.key(levels)]; }
+  /* From what size on numbers of a level can be used, in words; empty if all can be. */
+  useOf(levels) { return this.isEstimated ? '' : this.header.uses[this.key(levels)]?.words; }
 }
 
 /* The rule of Python's `grades`. */
