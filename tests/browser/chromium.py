@@ -74,7 +74,17 @@ class Browser:
         self.driver, self.downloads, self.keys = driver, downloads, Keys
         self._by, self._chains = By, ActionChains
 
-    def open(self, path, address="", *, width=1280, height=900, dark=False, is_static=False):
+    def open(
+        self,
+        path,
+        address="",
+        *,
+        width=1280,
+        height=900,
+        dark=False,
+        is_static=False,
+        is_choosing=True,
+    ):
         self.set_size(width, height)
         wishes = [
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
@@ -90,6 +100,11 @@ class Browser:
         self.driver.get(path.as_uri() + address)
         if not is_static:  # a page with a script says when it is ready
             self.wait(lambda: self.run("return document.documentElement.dataset.ready"))
+            self.run(
+                """const around = document.querySelector('.ends');
+                   if (around) around.open = arguments[0];""",
+                is_choosing,
+            )
 
     def set_size(self, width, height):
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}

@@ -21,7 +21,7 @@ REGIONS = "--origin-level region --destination-level region"
 
 
 @pytest.mark.parametrize(
-    ("options", "said"), [("", "by column 'count'"), ("--count none", "one row is one trip")]
+    ("options", "said"), [("", "by column 'count'"), ("--count none", "every row as one")]
 )
 def test_a_release_says_what_it_counted_and_what_is_protected(
     done, country, tmp_path, options, said

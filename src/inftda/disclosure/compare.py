@@ -431,21 +431,22 @@ def _against(own: Result, others: Sequence[Result]) -> str:
     ]
     words = (
         f"{own.label} keeps at least as many trips in the right place as "
-        f"{_counted(others, kept)} of {len(at)} levels"
+        f"{_counted(others, kept, len(at))}"
     )
     if own.totals:
         pairs = [list(zip(own.totals, one.totals, strict=True)) for one in others]
         close = [sum(a.mean_abs_error <= b.mean_abs_error for a, b in some) for some in pairs]
-        words += (
-            f". Its totals err by no more than those of {_counted(others, close)} of "
-            f"{len(own.totals)} levels"
-        )
+        near = _counted(others, close, len(own.totals))
+        words += f". Its totals err by no more than those of {near}"
     return f"{words}."
 
 
-def _counted(others: Sequence[Result], counts: Sequence[int]) -> str:
-    """Methods by the number of times, most first: cbs at 7; bfs, ons at none."""
+def _counted(others: Sequence[Result], counts: Sequence[int], n_levels: int) -> str:
+    """Methods by the number of levels, most first: cbs at 7 of 8 levels; bfs, ons at no level."""
     alike: dict[int, list[str]] = {}
     for one, n in sorted(zip(others, counts, strict=True), key=lambda pair: -pair[1]):
         alike.setdefault(n, []).append(one.label)
-    return "; ".join(f"{', '.join(names)} at {n or 'none'}" for n, names in alike.items())
+    return "; ".join(
+        f"{', '.join(names)} at {f'{n} of {n_levels} levels' if n else 'no level'}"
+        for n, names in alike.items()
+    )

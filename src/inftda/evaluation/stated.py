@@ -10,10 +10,11 @@ from typing import Final
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.evaluation.typical import LevelErrors, TypicalError, TypicalErrors, typical_errors
+from inftda.hierarchy import Hierarchy
 from inftda.privacy.bounds import error_bounds
 from inftda.publication.release import Release
 from inftda.screen import Progress
-from inftda.tree import TreeLevel
+from inftda.tree import DESTINATION, ORIGIN, TreeLevel
 
 #: Probability that some guaranteed error, at any level, does not hold.
 BETA: Final = 0.05
@@ -109,14 +110,37 @@ def _capped(level: LevelErrors, most: int | None) -> LevelErrors:
 
 
 def describe_size(release: Release) -> str:
-    """One line: how many flows between how many areas, and the total."""
-    hierarchies = [axis.hierarchy for axis in release.tree.axes]
-    finest = [(f"{it.n_areas(it.depth):,}", it.level_name(it.depth)) for it in hierarchies]
-    n_flows, total = f"{release.manifest.n_flows:,}", f"{release.total:,}"
-    what = release.manifest.counted.what
-    if release.tree.is_od:
+    """One line: how much was counted, between how many areas, and in how many numbers."""
+    axes = {axis.name: axis.hierarchy for axis in release.tree.axes}
+    counted = f"{release.total:,} {release.manifest.counted.what}"
+    where, n_numbers = "", f"{release.manifest.n_flows:,}"
+    if {ORIGIN, DESTINATION} <= axes.keys():
         # Both ends are often the same areas, which are then named once.
-        ends = " and ".join(dict.fromkeys(f"{n} areas ({name})" for n, name in finest))
-        return f"{n_flows} flows between {ends}, {total} {what} in total"
-    sizes = " \N{MULTIPLICATION SIGN} ".join(f"{n} {name}" for n, name in finest)
-    return f"{n_flows} cells of {sizes}, {total} {what} in total"
+        ends = (axes.pop(ORIGIN), axes.pop(DESTINATION))
+        areas = dict.fromkeys(f"{it.n_areas(it.depth):,} areas ({_finest(it)})" for it in ends)
+        where = f" between {' and '.join(areas)}"
+    further = [
+        f"{name} ({it.n_areas(it.depth):,})"
+        if name == _finest(it)
+        else f"{name} ({it.n_areas(it.depth):,} {_finest(it)})"
+        for name, it in axes.items()
+    ]
+    by = f" by {joined(further)}" if further else ""
+    cells = "flows" if release.tree.is_od else "published numbers"
+    return f"{counted}{where}{by}: {n_numbers} {cells}"
+
+
+def default_title(release: Release) -> str:
+    """What a page of a release is called unless it is said."""
+    what = release.manifest.counted.what
+    return f"{what[:1].upper()}{what[1:]} by {joined([axis.name for axis in release.tree.axes])}"
+
+
+def joined(words: Sequence[str]) -> str:
+    """Words in a row: "a, b and c"."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _finest(hierarchy: Hierarchy) -> str:
+    return hierarchy.level_name(hierarchy.depth)

@@ -14,10 +14,11 @@ from inftda.editions.change import FELL, ROSE, UNKNOWN, Changes, changes
 from inftda.editions.common import read_crosswalk
 from inftda.editions.series import Series
 from inftda.estimates import Estimate, open_estimate
+from inftda.evaluation.stated import default_title
 from inftda.files import check_file
 from inftda.options import Centroids, Names, Option, Outlines, documented, pairs
 from inftda.options import names as texts
-from inftda.pages.html import asset, default_title, render, write_page
+from inftda.pages.html import asset, render, write_page
 from inftda.pages.maps import AreaMap, Curve
 from inftda.pages.shapes import known_shapes, read_shapes
 from inftda.publication.query import FLOW, asked_for
@@ -190,7 +191,7 @@ def _change_page(
     return render(
         "change.html",
         facts,
-        title=title or f"{default_title(places.tree)}: what changed",
+        title=title or f"{default_title(both[1])}: what changed",
         style=_STYLE,
     )
 
@@ -285,7 +286,7 @@ def series_page(
         "data": json.dumps([_shades(view["values"]) for view in views]),
         "promise": series.promise(),
     }
-    heading = title or f"{default_title(places.tree)}, {editions[0]} to {editions[-1]}"
+    heading = title or f"{default_title(last)}, {editions[0]} to {editions[-1]}"
     script = f"(() => {{\n'use strict';\n{asset('series/slider.js')}}})();\n"
     return render("series.html", facts, title=heading, style=_STYLE, script=script)
 

@@ -19,7 +19,6 @@ from markupsafe import Markup
 
 from inftda import __version__
 from inftda.files import whole_file
-from inftda.tree import Tree
 
 #: What every confidential page says at its top and at its end.
 NOTICE: Final = (
@@ -142,13 +141,6 @@ def full_stop(text: str) -> str:
     """
     text = text.strip()
     return text if text.endswith((".", "!", "?")) else f"{text}."
-
-
-def default_title(tree: Tree) -> str:
-    """What a page of a table is called unless it is said."""
-    if tree.is_od:
-        return "Origin\N{EN DASH}destination flows"
-    return " by ".join(axis.name for axis in tree.axes)
 
 
 def asset(name: str) -> str:

@@ -4,7 +4,6 @@ The public page shows the release, its manifest and what follows from them; it n
 truth. The confidential page shows the truth beside the release, and says so everywhere.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path, PurePath
@@ -20,6 +19,7 @@ from inftda.evaluation.intervals import overall
 from inftda.evaluation.stated import (
     BETA,
     LevelRow,
+    default_title,
     describe_size,
     level_rows,
     stated_errors,
@@ -162,8 +162,6 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     )
     quality = Quality.of(found, errors)
     packed, depths = pack_explorer(table, places, shapes, quality)
-    # Without errors the explorer shades by size.
-    shade = "the less a number is to be trusted" if errors else "the smaller a number"
     facts = {
         "is_private": found.manifest.private,
         "not_private": NOT_PRIVATE,
@@ -175,9 +173,9 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         "promise": _promise(found),
         **_accuracy(found, quality, level_rows(found, errors)),
         **_technical(found),
-        **_explorer(found, packed, depths, shade, has_estimate=estimate is not None),
+        **_explorer(found, packed, depths, has_estimate=estimate is not None),
     }
-    heading, script = title or html.default_title(found.tree), html.explorer_script()
+    heading, script = title or default_title(found), html.explorer_script()
     page = html.render("report.html", facts, title=heading, script=script)
     return html.write_page(Path(out), page)
 
@@ -209,7 +207,7 @@ def write_confidential_page(
         "size": describe_size(release),
         "main": _measures_table({key: _MAIN[key] for key in _MAIN if key in every}, measures),
         "every": _measures_table({key: key for key in every}, measures),
-        **_explorer(release, packed, depths, "the further a number is from the truth"),
+        **_explorer(release, packed, depths),
     }
     page = html.render(
         "confidential.html",
@@ -235,8 +233,8 @@ def measures_by_level(comparison: Comparison) -> list[dict[str, Any]]:
 
 def _promise(release: Release) -> dict[str, object]:
     plan = release.manifest.plan
-    variances = [level.noise.square for level in plan.levels]
-    scales = [f"{math.sqrt(find(variances)):.3g}" for find in (min, max)]
+    sigmas = [level.noise.sigma for level in plan.levels]
+    scales = [f"{find(sigmas):.3g}" for find in (min, max)]
     return {
         "plan": plan,
         "risk": risk_of(plan).describe(),
@@ -305,16 +303,14 @@ def _describe_areas(release: Release) -> list[str]:
 
 
 def _explorer(
-    release: Release, packed: str, depths: Depths, shade: str, *, has_estimate: bool = False
+    release: Release, packed: str, depths: Depths, *, has_estimate: bool = False
 ) -> dict[str, object]:
     """What the page says of its explorer, and what is in it."""
     axes = release.tree.axes
     is_whole = depths == tuple(axis.hierarchy.depth for axis in axes)
     held = (axis.hierarchy.level_name(depth) for axis, depth in zip(axes, depths, strict=True))
     facts = {
-        "n_axes": len(axes),
         "finest": [] if is_whole else list(dict.fromkeys(held)),
-        "shade": shade,
         "has_estimate": has_estimate,
     }
     return {"explorer": facts, "packed": packed}

@@ -10,6 +10,7 @@ from inftda.files import check_file
 from inftda.pages import html
 from inftda.pages.charts import Line, LineChart, shade_of
 from inftda.previews.findings import WHAT_IS_USABLE, LevelPreview, Preview, SettingPreview
+from inftda.privacy.risk import PRECEDENTS
 
 
 def write_preview_page(
@@ -20,6 +21,7 @@ def write_preview_page(
     facts = {
         "preview": preview,
         "what_is_usable": WHAT_IS_USABLE,
+        "precedents": PRECEDENTS,
         "groups": _groups(preview),
     }
     page = html.render(

@@ -358,7 +358,7 @@ class Plan:
         *above, finest = self.levels
         if any(level.family != finest.family for level in above):
             return (
-                f"{_noise_words([finest])} at the finest level, where trips are few, and "
+                f"{_noise_words([finest])} at the finest level, where numbers are small, and "
                 f"{_noise_words(above)} above it"
             )
         return f"{_noise_words(self.levels)} at every level"

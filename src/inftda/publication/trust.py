@@ -259,7 +259,7 @@ class LevelUse:
             return f"all {self.cells} can be used"
         others = "are mostly noise" if self.is_mostly_noise else "may be noise"
         if self.smallest is None:
-            return f"use a coarser level: no {self.cells} are large enough, and these {others}"
+            return f"no {self.cells} are large enough to use; these {others}"
         part = f"{math.floor(100 * self.share)} %" if self.share >= _PERCENT else "less than 1 %"
         return (
             f"use {self.cells} of {self.smallest:,} or more: {part} of all {self.what}; smaller "

@@ -244,7 +244,7 @@ class Rows:
     def words(self) -> str:
         """What a row of the table was taken for."""
         name = self.count_name
-        return "one row is one trip" if name is None else f"trips by column {name!r}"
+        return "every row as one" if name is None else f"by column {name!r}"
 
     @property
     def numbers(self) -> list[str]:

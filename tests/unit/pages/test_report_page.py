@@ -11,7 +11,7 @@ from inftda.evaluation.stated import level_rows
 from inftda.evaluation.typical import typical_errors
 from inftda.pages.html import NOTICE
 from inftda.pages.report import report, write_confidential_page
-from inftda.privacy.risk import risk_of
+from inftda.privacy.risk import PRECEDENTS, risk_of
 from inftda.privacy.unit import Unit
 from inftda.publication.trust import use_notes
 from inftda.publish import release
@@ -40,23 +40,27 @@ def test_a_page_is_one_well_formed_file_that_loads_nothing(page, od):
     found = Markup(page(od)).seen
     assert [tag for tag, _ in found].count("script") == 2
     loads = [a.get("src") or a.get("href") for _, a in found if a.get("src") or a.get("href")]
-    assert all(link.startswith(("#", "data:,")) for link in loads)
+    sources = [one.source for one in PRECEDENTS]
+    assert [link for link in loads if not link.startswith(("#", "data:,"))] == sources
     assert not [a for _, a in found if any(name.startswith("on") for name in a)]
     ids = {a["id"] for _, a in found if "id" in a}
-    links = {a["href"][1:] for tag, a in found if tag == "a"}
+    links = {a["href"][1:] for tag, a in found if tag == "a" and a["href"] not in sources}
     assert links == {"promise", "accuracy", "explore", "technical"} <= ids
 
 
 def test_a_release_made_with_a_seed_is_marked(page, od):
-    assert "NOT PRIVATE" in page(od)
     private = replace(od, manifest=replace(od.manifest, private=True))
-    assert "NOT PRIVATE" not in page(private)
+    risk = risk_of(od.manifest.plan).describe()
+    for made, is_marked in ((od, True), (private, False)):
+        words = Markup(page(made)).words
+        assert ("NOT PRIVATE" in words) == is_marked
+        assert (risk in words) == (not is_marked), "a seed promises nothing"
 
 
 @pytest.mark.parametrize("name", ["three_axes", "one_axis"])
 def test_tables_without_trips_have_cells_and_no_trips_pairs_or_areas(page, request, name):
     words = Markup(page(request.getfixturevalue(name))).words
-    assert re.search(r"cells of 3 (disease|kind)", words)
+    assert re.search(r"entries by (disease|kind) \(3\)", words)
     assert "A cell that is missing from the table" in words
     assert not re.search(r"\b(pairs?|trips)\b", words)
 
@@ -76,6 +80,9 @@ def test_the_promise_states_the_numbers_of_the_manifest(page, country, choice):
     assert made.manifest.protected in words
     assert plan.describe() in words
     assert risk_of(plan).describe() in words
+    sigmas = sorted(level.sigma for level in plan.levels)
+    ends = dict.fromkeys(f"{sigma:.3g}" for sigma in (sigmas[0], sigmas[-1]))
+    assert f"Noise (σ) {'–'.join(ends)} standard deviation" in words  # noqa: RUF001 - as it is
     assert ("promise is weak" in words) == (choice.get("epsilon") == 30)
     assert ("Epsilon (ε)" in words) == ("epsilon" in choice)
     is_public = "The overall total is the true one" in words
@@ -113,8 +120,8 @@ def test_intervals_and_grades_are_explained_where_there_are_any(page, country, m
     budget = {"epsilon": 1, "delta": 1e-6, "measurements": measurements}
     words = Markup(page(release(country.flows(), country.areas, **budget))).words
     has_intervals = measurements == "all"
-    rule = "up to 10 % A, 25 % B, 50 % C, or D, which may be zero"
-    assert ("Intervals in the explorer" in words) == (rule in words) == has_intervals
+    assert ("Intervals in the explorer" in words) == has_intervals
+    assert "up to 10 % A, 25 % B, 50 % C, or D: too small to be used, it may be zero" in words
     assert ("a rough guess" in words) == (not has_intervals)
     assert "Totals of areas were measured separately" in words
 

@@ -91,7 +91,7 @@ def test_what_is_said_of_a_level():
     assert "less than 1 % of all people" in use(**many, share=0.009).describe()
     assert use(n_published=5, n_used=5).describe() == "all flows can be used"
     assert use(**many, smallest=None, n_used=0).describe() == (
-        "use a coarser level: no flows are large enough, and these may be noise"
+        "no flows are large enough to use; these may be noise"
     )
 
 

@@ -60,9 +60,9 @@ def test_an_axis_and_the_person_are_never_taken_for_counts(read, towns):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "trips by column 'count'"),
-        ({"count": "n"}, "trips by column 'n'"),
-        ({"count": None}, "one row is one trip"),
+        ({}, "by column 'count'"),
+        ({"count": "n"}, "by column 'n'"),
+        ({"count": None}, "every row as one"),
     ],
 )
 def test_it_is_said_what_a_row_was_taken_for(read, options, said):

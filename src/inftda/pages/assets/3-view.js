@@ -1,7 +1,13 @@
 /* What is looked at: an area on each axis, the level it is shown by, and how. In the address. */
 
-/* The first map has the finest level with no more areas than this. */
-const FIRST_MAP_AREAS = 1500;
+/* What is seen first has the finest level with no more areas than this. */
+const FINE_AREAS = 1500;
+
+function fineLevel(axis) {
+  let level = axis.depth;
+  while (level > 1 && axis.size(level) > FINE_AREAS) level -= 1;
+  return level;
+}
 
 class View {
   constructor(model, { row, column, rowLevel, columnLevel, mode, further }) {
@@ -19,12 +25,8 @@ class View {
   /* What is seen first: a map of fine areas, or a matrix of coarse ones. */
   static first(model, mode) {
     if (mode !== 'map') return new View(model, { mode });
-    const level = (axis) => {
-      let at = axis.depth;
-      while (at > 1 && axis.size(at) > FIRST_MAP_AREAS) at -= 1;
-      return at;
-    };
-    return new View(model, { mode, rowLevel: level(model.axes[0]), columnLevel: level(model.axes[1]) });
+    const [rowLevel, columnLevel] = model.axes.map(fineLevel);
+    return new View(model, { mode, rowLevel, columnLevel });
   }
 
   /* The same view but for some changes; a new focus brings its own level to show. */

@@ -7,7 +7,11 @@ const LARGEST_SHOWN = 30;
 class Matrix {
   constructor(explorer) {
     this.explorer = explorer;
-    this.node = h('div', { class: 'matrix-box' });
+    this.box = h('div', { class: 'matrix-box' });
+    /* Where there is no map, the largest flows stand here. */
+    const { words, places, isFlat } = explorer.model;
+    this.top = words.cells === 'flows' && explorer.model.isUsual && !places && !isFlat ? new Top(explorer) : null;
+    this.node = h('div', {}, this.box, this.top?.node);
     this.at = { row: 0, column: 0 };
   }
 
@@ -54,7 +58,9 @@ class Matrix {
       columns.map((_, c) => sum(rows.length, c, this.columnSum[c])),
       hasSums.columns ? sum(rows.length, columns.length, this.total) : null) : null;
     const looks = ['matrix', isUpright ? 'upright' : 'wide', names.length > 15 ? 'dense' : ''].join(' ').trim();
-    this.node.classList.toggle('tall', rows.length > 24);
+    this.box.classList.toggle('tall', rows.length > 24);
+    this.node.classList.toggle('beside', Boolean(this.top) && !isUpright);
+    this.top?.showFine(view);
     this.table = h('table', {
       class: looks, role: 'grid',
       'aria-label': `${model.words.unit} by ${model.axes[0].title} and ${model.axes[1].title}`,
@@ -63,7 +69,7 @@ class Matrix {
       onfocusin: (event) => this.point(event.target),
       onmouseover: (event) => this.point(event.target),
     }, h('thead', {}, head), h('tbody', {}, body), foot ? h('tfoot', {}, foot) : null);
-    this.node.replaceChildren(this.table);
+    this.box.replaceChildren(this.table);
     this.at = { row: 0, column: 0 };
     this.find(0, 0)?.setAttribute('tabindex', '0');
   }

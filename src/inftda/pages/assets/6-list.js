@@ -1,6 +1,7 @@
 /* Numbers in a list, with what each is worth: the largest flows of a view, or totals of an axis. */
 
 const PAGE_ROWS = 50;
+const TOP_FLOWS = 10;
 
 /* How far off a number is, in a cell of a table. */
 function worthChip(model, levels, value, areas) {
@@ -163,6 +164,43 @@ class List {
         ...(model.isConfidential ? [truth, 'CONFIDENTIAL'] : [...(hasEnds ? [error?.low, error?.high] : [error?.p95]), grade])];
     });
     download(`${model.isConfidential ? 'CONFIDENTIAL-' : ''}${file}.csv`, [head, ...lines].map(csvRow));
+  }
+}
+
+/* A few of the largest flows, beside a map or a matrix. */
+class Top {
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.title = h('h3', {});
+    this.list = h('ol', { class: 'top' });
+    this.node = h('div', {}, this.title, this.list);
+  }
+
+  /* The first flows of those that are numbered, which are all within areas or all between them. */
+  show(view, flows, numbers, isWithin) {
+    const { explorer, explorer: { model } } = this;
+    this.title.textContent = `Largest flows ${isWithin ? 'within' : 'between'} areas`;
+    this.list.replaceChildren(...numbers.slice(0, TOP_FLOWS).map((i) => {
+      const ends = [[view.rowLevel, flows.row[i]], [view.columnLevel, flows.column[i]]].map(([level, index]) => ({ level, index }));
+      const grade = model.isConfidential ? null : model.grade(view.levels, flows.value[i], view.areas(flows.row[i], flows.column[i]));
+      const labels = ends.map(({ level, index }, number) => model.axes[number].label(level, index));
+      return h('li', {}, h('button', { class: 'link', type: 'button', onclick: () =>
+        explorer.say(...ends, { value: flows.value[i], truth: flows.truth?.[i] ?? 0 }) }, isWithin ? labels[0] : labels.join(' → ')),
+      h('span', {}, whole(flows.value[i]), grade ? h('span', { class: 'grade', title: GRADES[grade - 1].label }, GRADES[grade - 1].name) : null));
+    }));
+  }
+
+  /* Those of a view between fine areas, or within them if there are no others. */
+  showFine(view) {
+    const { explorer, explorer: { model } } = this;
+    const [rowLevel, columnLevel] = model.axes.map(fineLevel);
+    const fine = view.with({ rowLevel: Math.max(view.rowLevel, rowLevel), columnLevel: Math.max(view.columnLevel, columnLevel) });
+    const flows = model.flows(fine);
+    const isWithin = (i) => model.isShared && fine.rowLevel === fine.columnLevel && flows.row[i] === flows.column[i];
+    const sure = explorer.order(flows).filter((i) => !model.mayBeZero(fine.levels, flows.value[i], fine.areas(flows.row[i], flows.column[i])));
+    const between = sure.filter((i) => !isWithin(i));
+    this.show(fine, flows, between.length ? between : sure, !between.length);
+    this.node.classList.toggle('hidden', !sure.length);
   }
 }
 

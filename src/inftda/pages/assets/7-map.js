@@ -2,7 +2,6 @@
 
 const MAP_FLOWS = 150;
 const MAP_CIRCLES = 40;
-const TOP_FLOWS = 10;
 /* Room of a label: as many as this fits into the map are drawn. */
 const LABEL_ROOM = 26000;
 const MAP_SHADES = 5;
@@ -74,7 +73,7 @@ class Chart {
       h('button', { class: 'action', type: 'button', id: 'closer', 'aria-label': 'Closer', onclick: () => this.scaleBy(1.7) }, '+'),
       h('button', { class: 'action', type: 'button', id: 'further', 'aria-label': 'Further away', onclick: () => this.scaleBy(1 / 1.7) }, '−')));
     const { units } = model.words;
-    const ends = [['out', `${units} that start there`], ['in', `${units} that end there`]]
+    const ends = [['out', `${units} from there`], ['in', `${units} to there`]]
       .filter((_, number) => model.places[number]);
     this.select = h('select', { class: 'field', id: 'map-shade', onchange: () => {
       this.direction = this.select.value;
@@ -85,9 +84,8 @@ class Chart {
     this.all = h('button', { class: 'action', type: 'button', id: 'map-all', onclick: () => this.pick(null) }, 'Show all areas');
     this.legend = h('ul', { class: 'legend', 'aria-label': 'What the colours of areas mean' });
     this.note = h('p', { class: 'note' });
-    this.topTitle = h('h3', {});
-    this.top = h('ol', { class: 'top' });
-    this.node = h('div', {}, h('div', { class: 'beside' }, this.box, h('div', {}, this.topTitle, this.top)),
+    this.top = new Top(this.explorer);
+    this.node = h('div', {}, h('div', { class: 'beside' }, this.box, this.top.node),
       this.legend, h('div', { class: 'bar' }, h('label', {}, h('span', {}, 'Areas by'), this.select), this.finder.node, this.all), this.note);
   }
 
@@ -203,8 +201,11 @@ class Chart {
     const squeeze = Math.max(0.05, Math.cos((box[1] + box[3]) / 2 * Math.PI / 180));
     const spanX = Math.max((box[2] - box[0]) * squeeze, 0.02);
     const spanY = Math.max(box[3] - box[1], 0.02);
-    this.width = Math.max(300, this.box.clientWidth || 900);
-    this.height = Math.round(Math.min(Math.max(this.width * spanY / spanX, this.width * 0.5), this.width < 600 ? 520 : 720));
+    const width = Math.max(300, this.box.clientWidth || 900);
+    /* As high as the screen has room below it, so that all of it is seen at first. */
+    if (width !== this.width) this.room = Math.max(340, innerHeight - this.box.getBoundingClientRect().top - scrollY - 12);
+    this.width = width;
+    this.height = Math.round(Math.min(Math.max(this.width * spanY / spanX, this.width * 0.5), this.width < 600 ? 520 : 720, this.room));
     /* Of lines and dots: a small map has thin ones, and fewer. */
     this.thick = Math.min(1, Math.max(0.5, this.width / 800));
     const margin = shapes ? 14 : 40 * this.thick;
@@ -315,27 +316,13 @@ class Chart {
        stray trips between areas must not look like a stream. */
     const most = kinds.map(({ drawn }) => drawn.reduce((top, { i }) => Math.max(top, Math.abs(flows.value[i])), 1));
     most[0] = Math.max(most[0], most[1] / 200);
-    this.listTop(kinds[0].drawn.length ? kinds[0].drawn : kinds[1].drawn);
+    const listed = kinds[0].drawn.length ? kinds[0].drawn : kinds[1].drawn;
+    this.top.show(view, flows, listed.map(({ i }) => i), listed === kinds[1].drawn);
     this.curves = [];
     /* Small ones first, so that large ones lie on top. */
     for (const flow of [...kinds[1].drawn.reverse(), ...kinds[0].drawn.reverse()]) {
       this.drawFlow(pen, flow, most[Number(flow.isWithin)]);
     }
-  }
-
-  /* The largest of these flows with their numbers. */
-  listTop(drawn) {
-    const { flows, view, model } = this;
-    this.topTitle.textContent = `Largest flows ${drawn[0]?.isWithin ? 'within' : 'between'} areas`;
-    this.top.replaceChildren(...drawn.slice(0, TOP_FLOWS).map(({ i, isWithin }) => {
-      const areas = view.areas(flows.row[i], flows.column[i]);
-      const grade = model.isConfidential ? null : model.grade(view.levels, flows.value[i], areas);
-      const ends = [[0, view.rowLevel, flows.row[i]], [1, view.columnLevel, flows.column[i]]]
-        .map(([number, level, index]) => model.axes[number].label(level, index));
-      return h('li', {}, h('button', { class: 'link', type: 'button', onclick: () => this.sayCurve({ i }) },
-        isWithin ? ends[0] : ends.join(' → ')),
-      h('span', {}, whole(flows.value[i]), grade ? h('span', { class: 'grade', title: GRADES[grade - 1].label }, GRADES[grade - 1].name) : null));
-    }));
   }
 
   drawFlow(pen, { i, from, to, isWithin }, most) {
@@ -418,9 +405,9 @@ class Chart {
     const name = picked && model.axes[picked.number].label(picked.level, picked.index);
     const { unit } = model.words;
     const title = picked ? `${unit} ${this.side === 0 ? 'from' : 'to'} ${name}:`
-      : `${unit} that ${this.direction === 'in' ? 'end' : 'start'} in an area:`;
+      : `${unit} ${this.direction === 'in' ? 'to' : 'from'} an area:`;
     this.legend.replaceChildren(...(range.length ? [h('li', {}, title), ...range] : []));
-    const sure = model.isConfidential ? '' : ', none that may be zero';
+    const sure = model.isConfidential ? '' : '; those that may be zero (grade D) are left out';
     this.note.textContent = `The ${whole(this.curves?.length ?? 0)} largest of ${whole(this.wanted.length)} flows${sure}. `
       + 'A curve is dark where it starts and fades where it ends; a ring is a flow within an area, on a scale of its own. '
       + 'Click an area to see only what is its own.'

@@ -36,15 +36,17 @@ class Explorer {
     this.warns = h('div', { id: 'warns' });
     this.seen = h('div', { id: 'seen', role: 'tabpanel' });
     this.legend = h('ul', { class: 'legend', 'aria-label': 'What the shades mean' });
-    this.around = h('details', { class: 'ends', open: matchMedia('(min-width: 46rem)').matches },
-      h('summary', {}, 'Choose areas and levels'),
+    /* Closed at first, so that numbers are on the first screen. */
+    this.around = h('details', { class: 'ends', open: this.around?.open },
+      h('summary', {}, further.length ? 'Choose areas, levels and axes' : 'Choose areas and levels'),
       further.length ? h('div', {}, new Pair(this).node, nodes(further)) : null, h('div', {}, nodes(ends)));
     const [numbers, between, ...choices] = this.choices();
-    const keys = h('p', { class: 'note more' }, 'Keys: Tab to the matrix, arrows to move, Enter to zoom in, Escape to zoom out. The address of this page remembers what you look at.');
+    this.keys = h('p', { class: 'note more' }, 'Click a number to zoom into both ends, a heading to zoom into one. '
+      + 'Keys: Tab to the matrix, arrows to move, Enter to zoom in, Escape to zoom out.');
     this.root.replaceChildren(...(isFlat ? [h('div', { class: 'bar' }, numbers, h('span', { class: 'push' }), this.save), this.seen] : [
       h('div', { class: 'bar' }, h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'How to show it' }, this.tabs), this.up, numbers),
       this.around, this.warns, this.says, this.seen, this.legend,
-      h('div', { class: 'bar' }, between, choices, h('span', { class: 'push' }), this.save), keys]));
+      h('div', { class: 'bar' }, between, choices, h('span', { class: 'push' }), this.save), this.keys]));
     this.root.onkeydown = (event) => {
       if (event.key === 'Escape' && !this.view.isWhole) { this.goOut({ focus: true }); event.preventDefault(); }
     };
@@ -139,6 +141,7 @@ class Explorer {
     this.up.classList.toggle('hidden', view.isWhole);
     /* Totals are those of the whole table. */
     this.around.classList.toggle('hidden', view.mode === 'totals');
+    this.keys.classList.toggle('hidden', view.mode !== 'matrix');
     const canBeWithin = ['list', 'map'].includes(view.mode) && view.rowLevel === view.columnLevel;
     this.between.classList.toggle('hidden', !canBeWithin);
     this.leavesOutWithin = canBeWithin && this.isBetween && this.model.isShared;
@@ -148,8 +151,9 @@ class Explorer {
     const warning = ['map', 'totals'].includes(view.mode) && !this.model.isUnmeasured(view.levels) ? null : warningOf(this.model, view.levels);
     this.warns.replaceChildren(...(warning ? [warning] : []));
     this.seen.replaceChildren(mode.node);
-    mode.show(view, this.flows);
+    /* Said first: the map fills the room below. */
     this.sayWhole();
+    mode.show(view, this.flows);
     this.explain(mode.shading ?? this.shading);
   }
 
