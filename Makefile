@@ -18,7 +18,8 @@ PYTEST := $(BIN)/python -m pytest -n auto
 unexport PYTHONDONTWRITEBYTECODE
 # The linter of the pages' JavaScript.
 OXLINT := oxlint@1.89.0
-# Extras that a wheelhouse holds as well, such as geo,sql.
+# Where to put all wheels of an install, and extras that are to be among them, such as geo,sql.
+WHEELHOUSE ?= dist/wheelhouse
 EXTRAS ?=
 # Public data sets for benchmarks, if you have them; made-up countries of their size otherwise.
 DATA   ?=
@@ -108,9 +109,9 @@ dist: $(VENV)/.dev    ## Build the source archive and the wheel into dist/
 	@$(BIN)/python -m hatchling build -d dist
 
 wheelhouse: $(VENV)/.run  ## All that an install without a network needs (EXTRAS=geo,sql for more)
-	@rm -rf dist/wheelhouse
-	@$(PIP) wheel -w dist/wheelhouse '.$(EXTRAS:%=[%])'
-	@echo "Install with: pip install --no-index --find-links dist/wheelhouse 'inftda-od$(EXTRAS:%=[%])'"
+	@rm -rf $(WHEELHOUSE)
+	@$(PIP) wheel -w $(WHEELHOUSE) '.$(EXTRAS:%=[%])'
+	@echo "Install with: pip install --no-index --find-links $(WHEELHOUSE) 'inftda-od$(EXTRAS:%=[%])'"
 
 lock: $(VENV)/.run    ## Raise all versions of constraints.txt to the newest
 	@$(PIP) install uv
