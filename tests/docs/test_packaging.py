@@ -15,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+import yaml
 from documents import ROOT, read
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -119,6 +120,17 @@ def test_the_version_stands_in_one_place_and_the_changelog_begins_with_it():
     assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/inftda/__init__.py"
     changes = re.findall(r"^###? (\S+)", read("CHANGELOG.md"), flags=re.MULTILINE)
     assert changes[:2] == [inftda.__version__, "Privacy"]
+
+
+def test_the_conda_recipe_asks_for_the_same_libraries():
+    recipe = yaml.safe_load(read("conda/recipe.yaml"))
+    assert recipe["context"]["version"] == inftda.__version__
+    assert recipe["build"]["python"]["entry_points"] == [
+        f"{name} = {target}" for name, target in PROJECT["project"]["scripts"].items()
+    ]
+    needs = {f"python{PROJECT['project']['requires-python']}", *PROJECT["project"]["dependencies"]}
+    asked = {need.replace(" ", "") for need in recipe["requirements"]["run"]}
+    assert {need.replace("python-duckdb", "duckdb") for need in asked} == needs
 
 
 def test_every_library_has_one_version_for_developers():
