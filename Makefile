@@ -95,7 +95,7 @@ kernels: $(VENV)/.dev # compile them once, not in every process of the tests
 # Its own cache of kernels: the checkout's would be thrown away by another version of numba.
 lowest: export NUMBA_CACHE_DIR := $(LOWEST)/numba
 lowest: $(LOWEST)/.run  ## Demo, self-test and some tests with the oldest versions allowed
-	@$(LOWEST)/bin/inftda demo --out demo-output
+	@$(LOWEST)/bin/inftda demo --out $(LOWEST)/demo
 	@$(LOWEST)/bin/inftda release --help > /dev/null
 	@$(LOWEST)/bin/inftda selftest
 	@$(LOWEST)/bin/python -m pytest -q -W default -m "slow or not slow" $(LOWEST_TESTS)
