@@ -1,9 +1,9 @@
 # The program in a container that needs no root: docker build -t inftda . && docker run --rm inftda
 FROM python:3.12-slim AS build
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml constraints.txt hatch_build.py README.md LICENSE ./
 COPY src ./src
-RUN python -m venv /opt/inftda && /opt/inftda/bin/pip install --no-cache-dir '.[xlsx]'
+RUN python -m venv /opt/inftda && /opt/inftda/bin/pip install --no-cache-dir -c constraints.txt '.[xlsx]'
 
 FROM python:3.12-slim
 COPY --from=build /opt/inftda /opt/inftda

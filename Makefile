@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Everybody gets the same versions, of what builds the package too (newer pips ask the second one).
+LOCKED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
+PIP    := $(LOCKED) $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Where the oldest versions allowed are tried, and with what: they have no wheels for a new Python.
 LOWEST := .venv-lowest
 LOWEST_PYTHON ?= $(shell for p in python3.11 python3.12 $(PYTHON); do $$p -c "" 2>/dev/null && echo $$p && break; done)
@@ -15,24 +18,27 @@ PYTEST := $(BIN)/python -m pytest -n auto
 unexport PYTHONDONTWRITEBYTECODE
 # The linter of the pages' JavaScript.
 OXLINT := oxlint@1.89.0
+# Where to put all wheels of an install, and extras that are to be among them, such as geo,sql.
+WHEELHOUSE ?= dist/wheelhouse
+EXTRAS ?=
 # Public data sets for benchmarks, if you have them; made-up countries of their size otherwise.
 DATA   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-gate test-all lint lint-js types kernels lowest docs bench audit fuzz clean
+.PHONY: help demo test test-gate test-all lint lint-js types kernels lowest docs dist wheelhouse lock bench audit fuzz clean
 
 help:            ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-$(VENV)/.run: pyproject.toml
+$(VENV)/.run: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Setting up inftda in $(VENV) (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@$(PIP) install -e .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
 	@echo "Installing what the tests need in $(VENV) (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(PIP) install -e '.[dev]'
 	@touch $@
 
 $(LOWEST)/.run: pyproject.toml .ci/lowest.py
@@ -89,7 +95,7 @@ kernels: $(VENV)/.dev # compile them once, not in every process of the tests
 # Its own cache of kernels: the checkout's would be thrown away by another version of numba.
 lowest: export NUMBA_CACHE_DIR := $(LOWEST)/numba
 lowest: $(LOWEST)/.run  ## Demo, self-test and some tests with the oldest versions allowed
-	@$(LOWEST)/bin/inftda demo --out demo-output
+	@$(LOWEST)/bin/inftda demo --out $(LOWEST)/demo
 	@$(LOWEST)/bin/inftda release --help > /dev/null
 	@$(LOWEST)/bin/inftda selftest
 	@$(LOWEST)/bin/python -m pytest -q -W default -m "slow or not slow" $(LOWEST_TESTS)
@@ -98,6 +104,19 @@ docs: $(VENV)/.dev    ## Build the documentation into site/, strictly
 	@echo "Building the documentation: some 15 seconds ..."
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html"
+
+dist: $(VENV)/.dev    ## Build the source archive and the wheel into dist/
+	@$(BIN)/python -m hatchling build -d dist
+
+wheelhouse: $(VENV)/.run  ## All that an install without a network needs (EXTRAS=geo,sql for more)
+	@rm -rf $(WHEELHOUSE)
+	@$(PIP) wheel -w $(WHEELHOUSE) '.$(EXTRAS:%=[%])'
+	@echo "Install with: pip install --no-index --find-links $(WHEELHOUSE) 'inftda-od$(EXTRAS:%=[%])'"
+
+lock: $(VENV)/.run    ## Raise all versions of constraints.txt to the newest
+	@$(PIP) install uv
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --all-extras \
+	  --no-annotate --custom-compile-command "make lock" -o constraints.txt pyproject.toml
 
 bench: $(VENV)/.dev   ## Run all benchmarks and write docs/performance.md
 	@INFTDA_DATA=$(DATA) $(BIN)/python benchmarks/run.py

@@ -107,7 +107,7 @@ def main() -> int:
         )
     minutes = (time.monotonic() - start) / 60
     verdict = "no claim disproved, every fault caught" if ok else "SOMETHING IS WRONG, see above"
-    print(f"\ninftda {version('inftda')}: {verdict} ({minutes:.0f} minutes).")
+    print(f"\ninftda {version('inftda-od')}: {verdict} ({minutes:.0f} minutes).")
     return 0 if ok else 1
 
 

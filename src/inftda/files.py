@@ -4,10 +4,10 @@ Work in progress lies in a private folder (0700) beside the target and becomes t
 rename. Each private folder has a lock file, held by its process. The system lets go of the locks
 of dead processes, so the next process that makes a folder of the same kind removes what was
 left. No link is followed, and a folder without a lock file of ours is nobody's left-over.
+Windows has no such locks: left-overs stay there until somebody removes them.
 """
 
 import errno
-import fcntl
 import os
 import re
 import secrets
@@ -19,6 +19,13 @@ from pathlib import Path
 from typing import Final
 
 from inftda.errors import InftdaError, ReleaseError
+
+try:
+    import fcntl
+
+    _IS_POSIX = True
+except ImportError:
+    _IS_POSIX = False
 
 #: Table and manifest of what is published: a release, or an estimate.
 FLOWS_FILE, ESTIMATE_FILE, MANIFEST_FILE = "flows.parquet", "estimate.parquet", "manifest.json"
@@ -48,10 +55,13 @@ def private_folder(parent: Path, prefix: str, *, of: Path | None = None) -> Iter
     try:
         yield path
     finally:
+        if not _IS_POSIX:  # Windows does not remove what is open
+            os.close(lock)
         try:
             _remove(path, of)
         finally:
-            os.close(lock)
+            if _IS_POSIX:
+                os.close(lock)
 
 
 @contextmanager
@@ -212,7 +222,9 @@ def _check_parent(out: Path, error: type[InftdaError]) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Flush a file, or a folder's entries, to disk."""
+    """Flush a file, or a folder's entries, to disk; Windows does so by itself."""
+    if not _IS_POSIX:
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -240,6 +252,8 @@ def _made(path: Path) -> int | None:
 
 def _has_taken(lock: int, *, otherwise: bool) -> bool:
     """Whether nobody else holds a lock, which is ours from now on; `otherwise` if nobody can."""
+    if not _IS_POSIX:
+        return otherwise
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -251,6 +265,8 @@ def _has_taken(lock: int, *, otherwise: bool) -> bool:
 
 def _clear(parent: Path, prefix: str, of: Path | None) -> None:
     """Remove private folders that no process holds."""
+    if not _IS_POSIX:
+        return
     ours = re.compile(re.escape(prefix) + "[0-9a-f]{32}")
     for name in filter(ours.fullmatch, os.listdir(parent)):  # noqa: PTH208 - names alone
         path = parent / name

@@ -82,8 +82,10 @@ def is_safe(folder: Path) -> bool:
     """Whether only the user and root can write to a folder and replace it.
 
     Others may write to a folder further up if its sticky bit keeps them from renaming what is not
-    theirs, as in `/tmp`.
+    theirs, as in `/tmp`. Windows has no such bits; there a folder is safe at the user's home.
     """
+    if not hasattr(os, "geteuid"):
+        return folder.is_relative_to(Path.home())
     for path in (folder, *folder.parents):
         found = path.lstat()
         is_open = bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))

@@ -252,8 +252,8 @@ def read_sheet(path: Path, *, what: str, error: type[InftdaError]) -> Sheet:
         library = import_module("openpyxl")
     except ImportError:
         raise MissingExtraError(
-            f"{what} is a workbook of Excel, which needs openpyxl: pip install 'inftda[xlsx]', or "
-            "save the sheet as CSV (UTF-8)"
+            f"{what} is a workbook of Excel, which needs openpyxl: pip install 'inftda-od[xlsx]', "
+            "or save the sheet as CSV (UTF-8)"
         ) from None
     try:
         sheets = _sheets(library, path)

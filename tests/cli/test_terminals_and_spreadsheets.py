@@ -131,9 +131,9 @@ def test_a_ledger_that_somebody_else_wrote_is_harmless(cli, tmp_path):
     assert cli("ledger", "create", path, "census", "--rho", 1).code == 0
     with sqlite3.connect(path) as database:
         database.execute(
-            "INSERT INTO entry (dataset, charged, rho, mechanism, note) "
-            "VALUES ('census', ?, '1/10', ?, ?)",
-            [ESCAPE, ESCAPE, f"=1{ESCAPE}"],
+            "INSERT INTO entry (dataset, charged, rho, mechanism, note, period) "
+            "VALUES ('census', ?, '1/10', ?, ?, ?)",
+            [ESCAPE, ESCAPE, f"=1{ESCAPE}", ESCAPE],
         )
     database.close()
     for command in (("show", path, "census"), ("list", path), ("show", path, "census", "--json")):

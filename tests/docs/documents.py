@@ -4,8 +4,8 @@ What counts, in the order of the page:
 
 - a block with a title (```csv title="areas.csv"```) is a file to save;
 - in a `console` block, lines that start with `$ ` are typed, the rest is what they print;
-- a `python` block is executed, all of a page in one namespace; a `text` block right behind it
-  is what it prints;
+- a `python` block is executed, all of a page in one namespace, and so is an `r` block; a `text`
+  block right behind it is what it prints;
 - `<!-- not run: reason -->` before a block leaves it out, and so does `make`, which the reader is
   not to type in these tests.
 
@@ -76,7 +76,7 @@ def commands_of(body: str) -> list[tuple[str, str]]:
 def follow(name: str, text: str) -> None:
     """Do what a page says, in the current folder."""
     namespace: dict[str, Any] = {"__name__": "__page__"}
-    printed = ""
+    printed, r_lines = "", ""
     for block in blocks_of(text):
         where = f"{name}:{block.line}"
         if not block.is_run:
@@ -94,6 +94,9 @@ def follow(name: str, text: str) -> None:
             with redirect_stdout(sink):
                 exec(code, namespace)
             printed = sink.getvalue()
+        elif block.kind == "r":
+            printed = printed_by_r(r_lines, block.body, where)
+            r_lines += block.body
         elif block.kind == "text" and block.follows_directly:
             check_output(block.body, printed, where)
 
@@ -115,6 +118,17 @@ def typed(command: str, where: str) -> str:
     )
     assert done.returncode == 0, f"{where}: {command}\n{done.stdout}{done.stderr}"
     return done.stdout
+
+
+def printed_by_r(before: str, body: str, where: str) -> str:
+    """What a block of R prints, after the blocks before it."""
+    mark = "what the block prints:"
+    done = subprocess.run(
+        ["Rscript", "--vanilla", "-"], input=f'{before}\ncat("{mark}\\n")\n{body}',
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{where}:\n{done.stderr}"
+    return done.stdout.partition(mark)[2]
 
 
 def check_output(said: str, printed: str, where: str, *, is_exact: bool = False) -> None:

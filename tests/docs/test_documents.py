@@ -9,7 +9,7 @@ import pytest
 from documents import ROOT, blocks_of, check_output, environment, follow, read
 
 #: README in every run, some pages before every push, the others with everything.
-SOON = ("docs/tutorial.md", "docs/guides/prepare.md", "docs/guides/read.md")
+SOON = ("docs/tutorial.md", "docs/guides/prepare.md", "docs/guides/read.md", "docs/guides/r.md")
 
 
 def pages():
@@ -24,6 +24,10 @@ def pages():
 
 @pytest.mark.parametrize("name", [*pages()])
 def test_a_page_does_what_it_says(name, tmp_path, monkeypatch):
+    if any(block.is_run and block.kind == "r" for block in blocks_of(read(name))):
+        missing = subprocess.run([ROOT / ".ci/missing"], capture_output=True, text=True, check=True)
+        if "r-cran-sf" in missing.stdout:
+            pytest.skip("there is no R with sf")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     follow(name, read(name))

@@ -1,23 +1,27 @@
 """What is uploaded: a wheel and a source archive, built and used without the checkout."""
 
+import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
-import numpy as np
 import pytest
+import yaml
 from documents import ROOT, read
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import inftda
 
-#: Where the libraries are that the package depends on.
-LIBRARIES = Path(np.__file__).parents[1]
 PROJECT = tomllib.loads(read("pyproject.toml"))
 
 
@@ -29,55 +33,74 @@ def run(*command, **options):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Wheel and source archive, by the build library that pyproject.toml names."""
-    folder = tmp_path_factory.mktemp("built")
-    run(sys.executable, "-m", "venv", folder / "builder")
-    python = folder / "builder" / "bin" / "python"
-    installed = subprocess.run(
-        [python, "-m", "pip", "install", "-q", "hatchling"], capture_output=True, check=False
-    )
-    if installed.returncode:
-        pytest.skip("hatchling cannot be had: no wheel was built")
-    run(python, "-m", "hatchling", "build", "-d", folder / "dist", cwd=ROOT)
-    return folder / "dist"
-
-
-@pytest.mark.nightly
-def test_the_wheel_runs_the_demo_in_an_environment_of_its_own(built, tmp_path):
-    """The libraries are those that are here: only the package itself is installed."""
-    (wheel,) = built.glob("*.whl")
-    run(sys.executable, "-m", "venv", tmp_path / "clean")
-    python = tmp_path / "clean" / "bin" / "python"
-    run(python, "-m", "pip", "install", "-q", "--no-deps", wheel)
-    (site,) = (tmp_path / "clean").glob("lib/python3.*/site-packages")
-    (site / "libraries.pth").write_text(f"{LIBRARIES}\n")
+def environment_of(folder):
+    """A new environment without any library, as a command to run there."""
+    run(sys.executable, "-m", "venv", folder)
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    where = run(python, "-c", "import inftda; print(inftda.__file__)", cwd=tmp_path, env=env)
-    assert Path(where.strip()).is_relative_to(site)
-    program = tmp_path / "clean" / "bin" / "inftda"
-    assert run(program, "--version", env=env).strip() == f"inftda {inftda.__version__}"
-    run(program, "demo", "--out", tmp_path / "demo", cwd=tmp_path, env=env)
-    assert any((tmp_path / "demo").rglob("manifest.json"))
+    return lambda name, *more: run(folder / "bin" / name, *more, cwd=folder, env=env)
+
+
+def build(source, out):
+    pytest.importorskip("hatchling", reason="no wheel is built: hatchling is missing")
+    run(sys.executable, "-m", "hatchling", "build", "-d", out, cwd=source)
+    (wheel,), (archive,) = out.glob("*.whl"), out.glob("*.tar.gz")
+    return wheel, archive
 
 
 @pytest.mark.slow
-def test_the_archives_hold_what_they_should(built):
-    (wheel,), (archive,) = built.glob("*.whl"), built.glob("*.tar.gz")
+def test_the_archives_hold_what_they_should_and_give_the_same_wheel(tmp_path):
+    wheel, archive = build(ROOT, tmp_path / "dist")
+    assert wheel.name == f"inftda_od-{inftda.__version__}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
-        (metadata,) = (name for name in names if name.endswith("METADATA"))
-        told = packed.read(metadata).decode()
-    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"inftda"}
+        about = f"inftda_od-{inftda.__version__}.dist-info"
+        told = packed.read(f"{about}/METADATA").decode()
+        materials = json.loads(packed.read(f"{about}/sboms/inftda-od.cdx.json"))
+    assert {name.partition("/")[0] for name in names} == {"inftda", about}
     assert {"inftda/py.typed", "inftda/pages/templates/report.html"} <= {*names}
     assert "inftda/pages/assets/style.css" in names
     for line in (f"Version: {inftda.__version__}", "License-Expression: Apache-2.0", "# inftda"):
         assert line in told
+    needs = {Requirement(need).name for need in PROJECT["project"]["dependencies"]}
+    assert {library["name"] for library in materials["components"]} == needs
     with tarfile.open(archive) as packed:
         inside = {name.partition("/")[2] for name in packed.getnames()}
+        packed.extractall(tmp_path, filter="data")
     assert {"LICENSE", "README.md", "CHANGELOG.md", "src/inftda/__init__.py"} <= inside
     assert not any("__pycache__" in name or name.endswith(".nbc") for name in [*inside, *names])
+    again, _ = build(tmp_path / archive.name.removesuffix(".tar.gz"), tmp_path / "again")
+    assert again.read_bytes() == wheel.read_bytes()
+
+
+RELEASE = """
+import inftda
+
+areas = {"region": ["N", "N", "S"], "town": ["01", "02", "03"]}
+flows = {"origin": ["01", "02"], "destination": ["02", "03"], "count": [900, 400]}
+inftda.release(flows, areas, epsilon=1, delta=1e-6, out="release")
+print(inftda.open_release("release").total, inftda.__file__)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("make"), reason="there is no make")
+def test_a_wheelhouse_is_all_that_a_machine_without_a_network_needs(tmp_path):
+    """Wheels come from the index or from pip's cache."""
+    made = subprocess.run(
+        ["make", "-o", f"{sys.prefix}/.run", f"VENV={sys.prefix}", f"WHEELHOUSE={tmp_path}/house",
+         "wheelhouse"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if made.returncode and "No matching distribution" in made.stderr:
+        pytest.skip("libraries cannot be had: no wheelhouse was made")
+    assert made.returncode == 0, made.stderr
+    there = environment_of(tmp_path / "clean")
+    asked = shlex.split(made.stdout.partition("Install with: pip ")[2])
+    there("python", "-m", "pip", "--isolated", *asked)
+    assert there("inftda", "--version").strip() == f"inftda {inftda.__version__}"
+    total, file = there("python", "-c", RELEASE).split()
+    assert total == "1300"
+    assert Path(file).is_relative_to(tmp_path / "clean")
 
 
 def test_a_container_copies_nothing_but_the_program_and_runs_without_root():
@@ -92,13 +115,33 @@ def test_a_container_copies_nothing_but_the_program_and_runs_without_root():
 
 
 def test_the_version_stands_in_one_place_and_the_changelog_begins_with_it():
-    assert version("inftda") == inftda.__version__
+    assert version("inftda-od") == inftda.__version__
     assert "version" not in PROJECT["project"]
     assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/inftda/__init__.py"
     changes = re.findall(r"^###? (\S+)", read("CHANGELOG.md"), flags=re.MULTILINE)
     assert changes[:2] == [inftda.__version__, "Privacy"]
 
 
-def test_development_tools_are_pinned():
-    tools = PROJECT["project"]["optional-dependencies"]["dev"]
-    assert [tool for tool in tools if "==" not in tool and not tool.startswith("inftda[")] == []
+def test_the_conda_recipe_asks_for_the_same_libraries():
+    recipe = yaml.safe_load(read("conda/recipe.yaml"))
+    assert recipe["context"]["version"] == inftda.__version__
+    assert recipe["build"]["python"]["entry_points"] == [
+        f"{name} = {target}" for name, target in PROJECT["project"]["scripts"].items()
+    ]
+    needs = {f"python{PROJECT['project']['requires-python']}", *PROJECT["project"]["dependencies"]}
+    asked = {need.replace(" ", "") for need in recipe["requirements"]["run"]}
+    assert {need.replace("python-duckdb", "duckdb") for need in asked} == needs
+
+
+def test_every_library_has_one_version_for_developers():
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    needs = [Requirement(need) for need in [*PROJECT["project"]["dependencies"], *chain(*extras)]]
+    lines = [line for line in read("constraints.txt").splitlines() if not line.startswith("#")]
+    locked = {}
+    for line in map(Requirement, lines):
+        locked.setdefault(canonicalize_name(line.name), []).append(line.specifier)
+    for need in needs:
+        name = canonicalize_name(need.name)
+        versions = [str(version).removeprefix("==") for version in locked.get(name, [])]
+        assert name == "inftda-od" or versions, f"{name} has no version: make lock"
+        assert all(map(need.specifier.contains, versions)), f"{need}: make lock"

@@ -17,7 +17,7 @@ LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 def why_not() -> str | None:
     """What Spark lacks here, if anything."""
     if find_spec("pyspark") is None:
-        return "SPARK IS NOT TESTED: pyspark is missing (pip install 'inftda[spark]')"
+        return "SPARK IS NOT TESTED: pyspark is missing (pip install 'inftda-od[spark]')"
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         return "SPARK IS NOT TESTED: Java is missing (install a JRE, version 17 or newer)"
     return None

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
+pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda-od[spark]'")
 
 
 from inftda.demo import make_country

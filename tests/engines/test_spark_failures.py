@@ -11,7 +11,7 @@ import pytest
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns
 
-pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
+pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda-od[spark]'")
 
 from fragile_division import Fragile, Hopeless
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
+pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda-od[spark]'")
 
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
+pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda-od[spark]'")
 
 from inftda.spark import tasks
 from inftda.spark.reading import pack_leaves

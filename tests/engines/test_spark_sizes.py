@@ -14,7 +14,7 @@ import pytest
 from inftda.noise.bits import SeededSource
 from inftda.publish import release
 
-pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
+pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda-od[spark]'")
 
 has_java = shutil.which("java") is not None or "JAVA_HOME" in os.environ
 pytestmark = [

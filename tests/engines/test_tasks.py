@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
+pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda-od[spark]'")
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

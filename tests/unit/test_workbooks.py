@@ -98,5 +98,5 @@ def test_a_coloured_row_does_not_make_the_others_as_long(tmp_path):
 def test_without_the_library_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     (tmp_path / "flows.xlsx").write_bytes(b"")
-    with pytest.raises(MissingExtraError, match=r"inftda\[xlsx\]"):
+    with pytest.raises(MissingExtraError, match=r"inftda-od\[xlsx\]"):
         inftda.release(tmp_path / "flows.xlsx", AREAS, **BUDGET)

@@ -35,8 +35,8 @@ def library(name: str, *, needed_for: str) -> Any:
         return import_module(name)
     except ImportError:
         raise MissingExtraError(
-            f"{needed_for} need {name.partition('.')[0]}, which is not installed; install "
-            "inftda[geo]"
+            f"{needed_for} need {name.partition('.')[0]}, which is not installed; "
+            "pip install 'inftda-od[geo]'"
         ) from None
 
 

@@ -179,7 +179,7 @@ def _forbid_core_dumps() -> None:
 
 def _interrupt(_number: int, frame: FrameType | None) -> None:
     """Stop, but not inside the compiler, which would crash, keep a lock, or lose the interrupt."""
-    if not _is_compiling(frame):
+    if not _is_compiling(frame) or not hasattr(signal, "setitimer"):  # Windows has no timers
         raise KeyboardInterrupt
     signal.signal(signal.SIGALRM, _interrupt)
     signal.setitimer(signal.ITIMER_REAL, _MOMENT)  # and ask again

@@ -38,7 +38,8 @@ def write_omx(data: ExportData, folder: Path) -> list[Resource]:
         import openmatrix  # noqa: PLC0415 - optional
     except ImportError:
         raise MissingExtraError(
-            "an export to omx needs openmatrix, which is not installed; install inftda[omx]"
+            "an export to omx needs openmatrix, which is not installed; "
+            "pip install 'inftda-od[omx]'"
         ) from None
     written = []
     for numbers in data.numbers():

@@ -380,6 +380,11 @@ def _check_place(path: Path) -> None:
     that it was given: by a second name of the same file, or where only the file is mounted into a
     container, what a killed process left half done is not undone, and charges get lost.
     """
+    if not hasattr(os, "geteuid"):
+        raise LedgerError(
+            "a ledger needs the owners and permissions of files that Linux and macOS have; on "
+            "Windows keep it in WSL"
+        )
     try:
         folder = path.absolute().parent.stat()
     except (OSError, ValueError):  # not there, which others see to

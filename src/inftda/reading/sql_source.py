@@ -151,7 +151,7 @@ def _open_postgresql(source: SqlQuery, workspace: Workspace) -> Source:
     except ImportError:
         raise MissingExtraError(
             "reading from a database needs adbc-driver-postgresql; "
-            "install it with: pip install 'inftda[sql]'"
+            "install it with: pip install 'inftda-od[sql]'"
         ) from None
     # The errors below are raised outside of `except`, so that the driver's own error, which
     # may quote an address or a row, is not even their context.

@@ -15,7 +15,7 @@ from inftda.errors import MissingExtraError
 
 if find_spec("pyspark") is None:
     raise MissingExtraError(
-        "the Spark engine needs pyspark, which is not installed; pip install 'inftda[spark]'"
+        "the Spark engine needs pyspark, which is not installed; pip install 'inftda-od[spark]'"
     )
 
 from inftda.spark.engine import SparkEngine

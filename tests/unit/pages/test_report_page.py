@@ -121,7 +121,7 @@ def test_intervals_and_grades_are_explained_where_there_are_any(page, country, m
     words = Markup(page(release(country.flows(), country.areas, **budget))).words
     has_intervals = measurements == "all"
     assert ("Intervals in the explorer" in words) == has_intervals
-    assert "up to 10 % A, 25 % B, 50 % C, or D: too small to be used, it may be zero" in words
+    assert ("up to 10 % A, 25 % B, 50 % C, or D, which may be zero" in words) == has_intervals
     assert ("a rough guess" in words) == (not has_intervals)
     assert "Totals of areas were measured separately" in words
 

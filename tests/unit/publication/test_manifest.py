@@ -127,6 +127,7 @@ def test_many_keys_of_which_one_stands_twice_are_refused():
 def test_the_versions_of_what_made_it_are_stated():
     versions = software_versions()
     assert versions["python"] == platform.python_version()
-    for name in ("inftda", "numpy", "numba", "cryptography"):
+    assert versions["inftda"] == version("inftda-od")
+    for name in ("numpy", "numba", "cryptography"):
         assert versions[name] == version(name)
     assert written()["software"] == versions
