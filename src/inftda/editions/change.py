@@ -39,6 +39,7 @@ from inftda.tree import TreeLevel
 
 Floats = NDArray[np.float64]
 ROSE, FELL, UNKNOWN = "rose", "fell", "cannot tell"
+_VERDICTS: Final = (UNKNOWN, ROSE, FELL)
 #: Of the probability of an error, the part for counts that were measured; the rest is for those
 #: that were not.
 _MEASURED: Final = 0.95
@@ -201,17 +202,17 @@ def changes(
     check_comparable(*both)
     asked = _asked(both, levels, links)
     shown = _shown(both, estimates, asked)
-    number = np.union1d(shown[0][0], shown[1][0])
+    number = _different(shown[0][0], shown[1][0])
     values = [_looked_up(number, *side) for side in shown]
     known = [_evidence(release, asked, side, number) for side, release in enumerate(both)]
     low, high = (np.full(len(number), sign * np.inf) for sign in (-1, 1))
-    verdict = np.full(len(number), UNKNOWN, object)
+    verdict = np.zeros(len(number), np.int8)
     sure = [one for one in known if one is not None]
     if len(sure) == len(both):
         low, high, verdict = _decided(number, values, sure, rate)
     change = values[1] - values[0]
     # The sure ones first, and of these the largest.
-    order = np.lexsort([number, -np.abs(change), verdict == UNKNOWN])
+    order = np.lexsort([number, -np.abs(change), verdict == 0])
     columns = {
         axis: areas.codes.take(as_arrow(at[order]))
         for axis, areas, at in zip(asked.axes, asked.common, asked.areas_at(number), strict=True)
@@ -219,7 +220,7 @@ def changes(
     }
     numbers = (*values, change, low, high)
     columns |= {name: _whole(one[order]) for name, one in zip(COLUMNS, numbers, strict=False)} | {
-        "verdict": texts(verdict[order])
+        "verdict": texts(_VERDICTS).take(as_arrow(verdict[order]))
     }
     return Changes(
         pa.table(columns),
@@ -318,6 +319,12 @@ def _shown(
     return found
 
 
+def _different(*numbers: Numbers) -> Numbers:
+    """All different numbers, in order."""
+    every = np.sort(np.concatenate(numbers))  # many times faster than `np.unique`
+    return every[np.diff(every, prepend=-1) > 0]
+
+
 def _looked_up(number: Numbers, known: Numbers, value: Numbers) -> Numbers:
     """Values of numbers, 0 where there is none."""
     found = np.zeros(len(number), np.int64)
@@ -345,11 +352,12 @@ def _evidence(release: Release, asked: _Asked, side: int, number: Numbers) -> _E
         np.add.at(low, position[is_known], table.value[row[is_known]])
         is_measured[position[is_found & ~exact]] = False
         # All counts below one that was not divided share it as upper end.
-        once = np.unique(np.stack([position[is_found], row[is_found]]), axis=1)
-        np.add.at(high, once[0], table.value[once[1]])
+        size = len(table.value)
+        above = np.divmod(_different(position[is_found] * size + row[is_found]), size)
+        np.add.at(high, above[0], table.value[above[1]])
         if table.noise is not None:
             low_draws[:, draw] += np.bincount(position[is_known], minlength=n)
-            high_draws[:, draw] += np.bincount(once[0], minlength=n)
+            high_draws[:, draw] += np.bincount(above[0], minlength=n)
         position, exact = position[~is_found], exact[~is_found]
         areas = tuple(numbers[~is_found] for numbers in areas)
         if table.level is not None:  # what is left may be known from the level above
@@ -390,10 +398,10 @@ def _decided(
     values: Sequence[Numbers],
     known: Sequence[_Evidence],
     rate: float,
-) -> tuple[Floats, Floats, NDArray[np.object_]]:
-    """Lower and upper ends of changes, and verdicts."""
+) -> tuple[Floats, Floats, NDArray[np.int8]]:
+    """Lower and upper ends of changes, and the number of each verdict."""
     old, new = known
-    n_cells = max(len(np.union1d(old.cells, new.cells)), len(number))
+    n_cells = max(len(_different(old.cells, new.cells)), len(number))
     # Every number has the whole probability of an error if it was measured, and may have a little
     # more if it is known from one of the levels above.
     part = np.where(
@@ -408,9 +416,9 @@ def _decided(
     ordered = np.sort(chance)
     passed = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / n_cells)
     is_sure = chance <= (ordered[passed[-1]] if len(passed) else -1.0)
-    verdict = np.full(len(number), UNKNOWN, object)
-    verdict[is_sure & (rise < fall) & (change > 0)] = ROSE
-    verdict[is_sure & (fall < rise) & (change < 0)] = FELL
+    verdict = np.zeros(len(number), np.int8)
+    verdict[is_sure & (rise < fall) & (change > 0)] = _VERDICTS.index(ROSE)
+    verdict[is_sure & (fall < rise) & (change < 0)] = _VERDICTS.index(FELL)
     return np.minimum(low, change), np.maximum(-high, change), verdict
 
 
