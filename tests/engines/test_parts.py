@@ -63,11 +63,11 @@ def cut_up(table, columns, unit, source, *, size):
 
 @pytest.mark.parametrize("size", [pytest.param(7, marks=pytest.mark.nightly), 100, 10_000])
 @pytest.mark.parametrize("person", [None, "person"])
-@pytest.mark.parametrize("distinct", [False, True])
-def test_leaves_do_not_depend_on_how_a_table_is_cut(monkeypatch, size, person, distinct):
+@pytest.mark.parametrize("bound", [{}, {"distinct": True}, {"once_per": "destination"}], ids=str)
+def test_leaves_do_not_depend_on_how_a_table_is_cut(monkeypatch, size, person, bound):
     monkeypatch.setattr(tasks, "CELL_ROWS", 3 * size)
     table = people() if person else people().set_column(3, "count", pa.array([1] * 2000))
-    unit = Unit("add-remove", 2, distinct=distinct and person is not None)
+    unit = Unit("add-remove", 2, **(bound if person else {}))
     columns = Columns(person=person, unplaceable="outside")
     leaves = read_leaves(table, columns, AXES, unit=unit, random_source=SeededSource(3))
     assert cut_up(table, columns, unit, SeededSource(3), size=size) == leaf_counts(leaves)

@@ -178,6 +178,7 @@ def summary(release: Release, out: Path, *, counted: str = "") -> str:
         what = f"{'cell' if n_flows == 1 else 'cells'} of {TIMES.join(finest)}"
     lines = [
         f"Released:   {n_flows:,} {what}, {release.total:,} {release.manifest.counted.what} in all",
+        *([f"Edition:    {edition}"] if (edition := release.manifest.edition) else []),
         *([f"Counted:    {counted}"] if counted else []),
         *([f"Note:       {words}"] if (words := counting_note(release)) else []),
         *_promise(release),

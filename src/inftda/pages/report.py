@@ -276,7 +276,8 @@ def _accuracy(release: Release, quality: Quality, rows: Sequence[LevelRow]) -> d
 def _technical(release: Release) -> dict[str, object]:
     manifest, plan = release.manifest, release.manifest.plan
     options = ", ".join(f"{key} {value}" for key, value in manifest.options.items())
-    facts = {
+    edition = {"Edition": manifest.edition} if manifest.edition else {}
+    facts = edition | {
         "Guarantee": plan.describe(),
         "Noise": plan.describe_noise(),
         "Unit of privacy": manifest.protected,
