@@ -27,6 +27,7 @@ from inftda.files import (
     is_plain,
     whole_folder,
 )
+from inftda.groupings import asked_for
 from inftda.inference.agreement import TableFit, fit_table, table_fits
 from inftda.inference.measured import keys_of
 from inftda.inference.model import Fit
@@ -48,10 +49,10 @@ from inftda.publication.query import (
     LOW,
     FlowFormat,
     TableFormat,
-    asked_for,
     converted,
     converted_flows,
     graded,
+    largest,
     sum_flows,
     with_intervals,
     with_names,
@@ -188,41 +189,45 @@ class Estimate:
         to: str | Sequence[str] | None = None,
         level: Mapping[str, str] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
+        zones: Any = None,
+        release: Release | str | Path | None = None,
         intervals: bool = True,
         at_least: str | None = None,
         names: bool = False,
+        top: int | None = None,
         as_: FlowFormat = "arrow",
     ) -> Any:
         """Estimates between areas of any levels; arguments as `Release.flows` takes them.
 
         Returns:
-            A table with `estimate`, and between finest areas also `low`, `high` and `grade` unless
-            `intervals` is False: intervals cannot be summed up.
+            A table with `estimate`, and unless `intervals` is False also `low`, `high` and `grade`:
+            between finest areas, and of sums if `release` is the release it was made from.
 
         Raises:
             ReleaseError: no such axis, an axis is named twice, or an area is unknown or ambiguous.
         """
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
         ends = {ORIGIN: from_, DESTINATION: to}
-        shown, filters = asked_for(self.tree, (level_of_end, level), (ends, where))
-        is_finest = all(
-            axis.hierarchy.level_of(shown[axis.name]) == axis.hierarchy.depth
-            for axis in self.tree.axes
-            if shown[axis.name] in {"all", *axis.hierarchy.level_names}
-        )
-        if at_least is not None and not is_finest:
+        asked = asked_for(self.tree, (level_of_end, level), (ends, where), zones)
+        is_finest = all(axis.depth == axis.axis.hierarchy.depth for axis in asked)
+        if at_least is not None and not is_finest and release is None:
             raise ReleaseError(
-                "estimates have grades between finest areas only; leave out `at_least=`, or take "
-                "the flows of the release"
+                "sums of estimates have grades only beside their release; give it by `release=`, "
+                "or leave out `at_least=`"
             )
-        columns = VALUES if is_finest and (intervals or at_least) else (ESTIMATE,)
-        found = sum_flows(self.table, self.tree, shown, filters, columns)
+        is_wanted = intervals or at_least is not None
+        columns = VALUES if is_finest and is_wanted else (ESTIMATE,)
+        found = sum_flows(self.table, asked, columns)
         if LOW in columns:
             low, high = (found.column(name).to_numpy() for name in (LOW, HIGH))
             found = with_intervals(found.drop_columns([LOW, HIGH]), (low, high), ESTIMATE)
-            found = graded(found, at_least)
-        named = with_names(found, self.tree, shown) if names else found
-        return converted_flows(named, as_, self.tree, shown)
+        elif is_wanted and release is not None:
+            opened = open_release(release)
+            self.check_release(opened)
+            found = opened.with_intervals(found, asked, number=ESTIMATE)
+        found = largest(graded(found, at_least), top, ESTIMATE)
+        named = with_names(found, asked) if names else found
+        return converted_flows(named, as_, asked)
 
     @property
     def total(self) -> int:

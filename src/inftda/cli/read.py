@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from inftda.cli import output
 from inftda.cli.command import Call, Force, OutFile, command
 from inftda.errors import InftdaError
+from inftda.estimates import ESTIMATE, open_estimate
 from inftda.files import check_file, whole_file
 from inftda.options import KeepFormulas, Option, Released
 from inftda.publication import verify as checks
@@ -29,6 +30,10 @@ def query(  # noqa: PLR0913 - where the answer goes
     call: Call,
     *,
     release: Released,
+    estimate: Annotated[
+        Path | None,
+        Option("Estimate made from the release: show it in place of released flows.", "FOLDER"),
+    ] = None,
     fit: Annotated[
         bool,
         Option(
@@ -53,9 +58,12 @@ def query(  # noqa: PLR0913 - where the answer goes
     if out is not None:
         check_file(out, force=force)
     found = open_release(release)
-    if fit and call.given:
+    if fit and (call.given or estimate):
         raise InftdaError("`fit=True` shows all measured tables; leave out levels and filters")
-    flows = found.fit() if fit else call(found)
+    if estimate is not None:
+        flows = _estimated(call, found, estimate)
+    else:
+        flows = found.fit() if fit else call(found)
     if kind == "parquet" and out is not None:
         with whole_file(out) as partial:
             pq.write_table(flows, partial)
@@ -69,13 +77,27 @@ def query(  # noqa: PLR0913 - where the answer goes
         output.say(f"Note:       {words}", err=True)
 
 
+def _estimated(call: Call, release: Release, folder: Path) -> Any:
+    """What was asked for, of an estimate."""
+    if "without_model" in call.given:
+        raise InftdaError(
+            "estimates come from the model; leave out `without_model=True` or `estimate=`"
+        )
+    made, given = open_estimate(folder), {"intervals": False} | call.given
+    made.check_release(release)
+    return made.flows(release=release, **given)
+
+
 def _notes(call: Call, release: Release, flows: Any) -> list[str]:
     """What readers of an answer must know; some may be empty."""
     notes = [counting_note(release)]
     if (what := release.manifest.counted.what) != TRIPS:
         notes.append(f"numbers count {what}")
-    if FLOW in flows.column_names and (use := release.use_at(_depths(release, call))):
-        notes.append("" if use.is_all else use.describe())
+    if ESTIMATE in flows.column_names:
+        notes.append("estimates are of a model: good on average, not a list of existing flows")
+    elif FLOW in flows.column_names and "zones" not in call.given:
+        use = release.use_at(_depths(release, call))
+        notes.append("" if use is None or use.is_all else use.describe())
     if LISTED in flows.column_names:
         call.given["intervals"] = True
         notes.append(listed_note(call(release)))
