@@ -29,6 +29,7 @@ from inftda.files import (
 )
 from inftda.groupings import asked_for
 from inftda.inference.agreement import TableFit, fit_table, table_fits
+from inftda.inference.known import KnownTotals, agreeing
 from inftda.inference.measured import keys_of
 from inftda.inference.model import Fit
 from inftda.options import Centroids, Option, Released, Threads, documented
@@ -121,7 +122,8 @@ class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         axes: the axes of the table.
         order: axis names in the order of refinement.
         counts: what the numbers count, as the release says.
-        total: sum of all estimates, which is that of the release.
+        total: sum of all estimates, which is that of the release unless known totals say another.
+        known: public totals that they agree with.
         n_rows: number of rows.
         estimate_sha256: digest of the table; empty while it is in memory only.
         software: versions of what made it.
@@ -138,6 +140,7 @@ class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     order: tuple[str, ...]
     counts: Noun
     total: int
+    known: int
     n_rows: int
     estimate_sha256: str = ""
     software: dict[Software, Version] = msgspec.field(default_factory=software_versions)
@@ -266,6 +269,14 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         Option("Folder to write. In Python, without it the estimate stays in memory."),
     ] = None,
     centroids: Centroids = None,
+    known: Annotated[
+        Any,
+        Option(
+            "Public totals that estimates have to agree with: a table with columns axis, level, "
+            "area and total, and error where they are not exact.",
+            metavar="FILE",
+        ),
+    ] = None,
     seed: Annotated[int, Option("Decides which numbers are rounded up; nothing else.")] = 0,
     threads: Threads = None,
     force: Annotated[bool, Option("Replace an estimate that is there.")] = False,
@@ -275,10 +286,10 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
     Raises:
         ReleaseError: the release has no measurements, or they are damaged, of another one or
             such that no model fits them.
-        InftdaError: locations cannot be read.
+        InftdaError: locations or known totals cannot be read, or the latter contradict each other.
 
     Privacy:
-        Post-processing of the release: no cost.
+        Post-processing of the release: no cost. Known totals must be public already.
     """
     if seed < 0:
         raise InftdaError(f"seed must be at least 0, got {seed}")
@@ -286,7 +297,10 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
     if out is not None:
         check_folder(Path(out), force=force, check=_check_replaceable)
     points = located(opened.tree, centroids)
-    model, columns, fits = _fitted(opened, points, seed, threads)
+    totals = None if known is None else KnownTotals.read(known, opened.tree)
+    is_public = opened.manifest.plan.unit.root_is_public
+    total = opened.total if totals is None else totals.whole(opened.total, is_public=is_public)
+    model, columns, fits = _fitted(opened, points, seed, threads, (totals, total))
     table = _table(opened.tree, columns)
     manifest = EstimateManifest(
         private=opened.manifest.private,
@@ -295,7 +309,8 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         axes=opened.manifest.tree.axes,
         order=opened.manifest.tree.order,
         counts=opened.manifest.counted.what,
-        total=opened.total,
+        total=total if len(table) else 0,
+        known=0 if totals is None else totals.n,
         n_rows=len(table),
     )
     made = Estimate(manifest, opened.tree, table, fits)
@@ -365,12 +380,19 @@ def located(tree: Tree, centroids: Any = None) -> dict[str, NDArray[np.float64]]
 
 
 def _fitted(
-    release: Release, points: dict[str, NDArray[np.float64]], seed: int, threads: int | None
+    release: Release,
+    points: dict[str, NDArray[np.float64]],
+    seed: int,
+    threads: int | None,
+    known: tuple[KnownTotals | None, int],
 ) -> tuple[Model, list[NDArray[Any]], tuple[TableFit, ...]]:
     """The model, areas and values of its estimates, and how they fit; all else is given up."""
     measured = release.measurements()
     fit = Fit.of(release.tree, measured, release.total, points, threads=threads)
-    areas, *values = fit.leaves(seed)
+    cells, (totals, total) = fit.leaves(seed), known
+    if totals is not None and len(cells.value):
+        cells = agreeing(release.tree, cells, totals, total, seed)
+    areas, *values = cells
     fits = table_fits(release.tree, measured, areas, values[0].astype(np.int64))
     levels = tuple(
         LevelModel(
