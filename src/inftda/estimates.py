@@ -27,7 +27,9 @@ from inftda.files import (
     is_plain,
     whole_folder,
 )
+from inftda.groupings import asked_for
 from inftda.inference.agreement import TableFit, fit_table, table_fits
+from inftda.inference.known import KnownTotals, agreeing
 from inftda.inference.measured import keys_of
 from inftda.inference.model import Fit
 from inftda.options import Centroids, Option, Released, Threads, documented
@@ -48,10 +50,10 @@ from inftda.publication.query import (
     LOW,
     FlowFormat,
     TableFormat,
-    asked_for,
     converted,
     converted_flows,
     graded,
+    largest,
     sum_flows,
     with_intervals,
     with_names,
@@ -120,7 +122,8 @@ class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         axes: the axes of the table.
         order: axis names in the order of refinement.
         counts: what the numbers count, as the release says.
-        total: sum of all estimates, which is that of the release.
+        total: sum of all estimates, which is that of the release unless known totals say another.
+        known: public totals that they agree with.
         n_rows: number of rows.
         estimate_sha256: digest of the table; empty while it is in memory only.
         software: versions of what made it.
@@ -137,6 +140,7 @@ class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     order: tuple[str, ...]
     counts: Noun
     total: int
+    known: int
     n_rows: int
     estimate_sha256: str = ""
     software: dict[Software, Version] = msgspec.field(default_factory=software_versions)
@@ -188,41 +192,45 @@ class Estimate:
         to: str | Sequence[str] | None = None,
         level: Mapping[str, str] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
+        zones: Any = None,
+        release: Release | str | Path | None = None,
         intervals: bool = True,
         at_least: str | None = None,
         names: bool = False,
+        top: int | None = None,
         as_: FlowFormat = "arrow",
     ) -> Any:
         """Estimates between areas of any levels; arguments as `Release.flows` takes them.
 
         Returns:
-            A table with `estimate`, and between finest areas also `low`, `high` and `grade` unless
-            `intervals` is False: intervals cannot be summed up.
+            A table with `estimate`, and unless `intervals` is False also `low`, `high` and `grade`:
+            between finest areas, and of sums if `release` is the release it was made from.
 
         Raises:
             ReleaseError: no such axis, an axis is named twice, or an area is unknown or ambiguous.
         """
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
         ends = {ORIGIN: from_, DESTINATION: to}
-        shown, filters = asked_for(self.tree, (level_of_end, level), (ends, where))
-        is_finest = all(
-            axis.hierarchy.level_of(shown[axis.name]) == axis.hierarchy.depth
-            for axis in self.tree.axes
-            if shown[axis.name] in {"all", *axis.hierarchy.level_names}
-        )
-        if at_least is not None and not is_finest:
+        asked = asked_for(self.tree, (level_of_end, level), (ends, where), zones)
+        is_finest = all(axis.depth == axis.axis.hierarchy.depth for axis in asked)
+        if at_least is not None and not is_finest and release is None:
             raise ReleaseError(
-                "estimates have grades between finest areas only; leave out `at_least=`, or take "
-                "the flows of the release"
+                "sums of estimates have grades only beside their release; give it by `release=`, "
+                "or leave out `at_least=`"
             )
-        columns = VALUES if is_finest and (intervals or at_least) else (ESTIMATE,)
-        found = sum_flows(self.table, self.tree, shown, filters, columns)
+        is_wanted = intervals or at_least is not None
+        columns = VALUES if is_finest and is_wanted else (ESTIMATE,)
+        found = sum_flows(self.table, asked, columns)
         if LOW in columns:
             low, high = (found.column(name).to_numpy() for name in (LOW, HIGH))
             found = with_intervals(found.drop_columns([LOW, HIGH]), (low, high), ESTIMATE)
-            found = graded(found, at_least)
-        named = with_names(found, self.tree, shown) if names else found
-        return converted_flows(named, as_, self.tree, shown)
+        elif is_wanted and release is not None:
+            opened = open_release(release)
+            self.check_release(opened)
+            found = opened.with_intervals(found, asked, number=ESTIMATE)
+        found = largest(graded(found, at_least), top, ESTIMATE)
+        named = with_names(found, asked) if names else found
+        return converted_flows(named, as_, asked)
 
     @property
     def total(self) -> int:
@@ -261,6 +269,14 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         Option("Folder to write. In Python, without it the estimate stays in memory."),
     ] = None,
     centroids: Centroids = None,
+    known: Annotated[
+        Any,
+        Option(
+            "Public totals that estimates have to agree with: a table with columns axis, level, "
+            "area and total, and error where they are not exact.",
+            metavar="FILE",
+        ),
+    ] = None,
     seed: Annotated[int, Option("Decides which numbers are rounded up; nothing else.")] = 0,
     threads: Threads = None,
     force: Annotated[bool, Option("Replace an estimate that is there.")] = False,
@@ -270,10 +286,10 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
     Raises:
         ReleaseError: the release has no measurements, or they are damaged, of another one or
             such that no model fits them.
-        InftdaError: locations cannot be read.
+        InftdaError: locations or known totals cannot be read, or the latter contradict each other.
 
     Privacy:
-        Post-processing of the release: no cost.
+        Post-processing of the release: no cost. Known totals must be public already.
     """
     if seed < 0:
         raise InftdaError(f"seed must be at least 0, got {seed}")
@@ -281,7 +297,10 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
     if out is not None:
         check_folder(Path(out), force=force, check=_check_replaceable)
     points = located(opened.tree, centroids)
-    model, columns, fits = _fitted(opened, points, seed, threads)
+    totals = None if known is None else KnownTotals.read(known, opened.tree)
+    is_public = opened.manifest.plan.unit.root_is_public
+    total = opened.total if totals is None else totals.whole(opened.total, is_public=is_public)
+    model, columns, fits = _fitted(opened, points, seed, threads, (totals, total))
     table = _table(opened.tree, columns)
     manifest = EstimateManifest(
         private=opened.manifest.private,
@@ -290,7 +309,8 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         axes=opened.manifest.tree.axes,
         order=opened.manifest.tree.order,
         counts=opened.manifest.counted.what,
-        total=opened.total,
+        total=total if len(table) else 0,
+        known=0 if totals is None else totals.n,
         n_rows=len(table),
     )
     made = Estimate(manifest, opened.tree, table, fits)
@@ -360,12 +380,19 @@ def located(tree: Tree, centroids: Any = None) -> dict[str, NDArray[np.float64]]
 
 
 def _fitted(
-    release: Release, points: dict[str, NDArray[np.float64]], seed: int, threads: int | None
+    release: Release,
+    points: dict[str, NDArray[np.float64]],
+    seed: int,
+    threads: int | None,
+    known: tuple[KnownTotals | None, int],
 ) -> tuple[Model, list[NDArray[Any]], tuple[TableFit, ...]]:
     """The model, areas and values of its estimates, and how they fit; all else is given up."""
     measured = release.measurements()
     fit = Fit.of(release.tree, measured, release.total, points, threads=threads)
-    areas, *values = fit.leaves(seed)
+    cells, (totals, total) = fit.leaves(seed), known
+    if totals is not None and len(cells.value):
+        cells = agreeing(release.tree, cells, totals, total, seed)
+    areas, *values = cells
     fits = table_fits(release.tree, measured, areas, values[0].astype(np.int64))
     levels = tuple(
         LevelModel(

@@ -32,7 +32,8 @@ class Hierarchy:
 
     Build one with `Hierarchy.read`. Two hierarchies with the same level names and the same
     code paths are equal whatever the order of their rows, and have the same `fingerprint`;
-    what else is known of their areas (`places`) makes no difference.
+    what else is known of their areas (`places`) makes no difference. `row` is where each finest
+    area stood in the table that was read: answers show areas in that order.
 
     >>> areas = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
     >>> areas.depth, areas.n_areas(1), areas.codes(2).to_pylist()
@@ -44,6 +45,7 @@ class Hierarchy:
     level_names: tuple[str, ...]
     _codes: tuple[pa.StringArray, ...]
     _child_offsets: tuple[NDArray[np.int32], ...]
+    row: NDArray[np.int64]
     places: Places = field(default_factory=Places)
 
     @classmethod
@@ -61,9 +63,10 @@ class Hierarchy:
         _check_cells(table)
         # By number: Arrow takes some names (`../x`) for paths.
         numbers = [str(number) for number in range(len(names))]
-        in_order = table.rename_columns(numbers).sort_by([(one, "ascending") for one in numbers])
-        in_order = in_order.rename_columns(list(names)).combine_chunks()
-        return cls(names, *_number_levels(in_order))
+        keys = [(one, "ascending") for one in numbers]
+        row = pc.sort_indices(table.rename_columns(numbers), sort_keys=keys)
+        in_order = table.take(row).combine_chunks()
+        return cls(names, *_number_levels(in_order), as_numpy(row).astype(np.int64))
 
     @property
     def depth(self) -> int:
@@ -117,6 +120,11 @@ class Hierarchy:
         )
         return sums
 
+    def as_read(self, level: int) -> NDArray[np.int64]:
+        """int64[n_areas(level)]: areas in the order in which the table that was read has them."""
+        first = np.minimum.reduceat(self.row, self.descendant_offsets(level, self.depth)[:-1])
+        return np.argsort(first, kind="stable")
+
     def leaves_under(self, level: int) -> NDArray[np.int64]:
         """int64[n_areas(level)]: number of finest areas inside each area of the level."""
         return np.diff(self.descendant_offsets(level, self.depth)).astype(np.int64)
@@ -139,7 +147,8 @@ class Hierarchy:
                     "choose another code for the outside area"
                 )
         extra = pa.table({name: [code] for name in self.level_names})
-        larger = Hierarchy.read(pa.concat_tables([self.to_table(), extra]))
+        listed = self.to_table().take(as_arrow(self.as_read(self.depth)))
+        larger = Hierarchy.read(pa.concat_tables([listed, extra]))
         if self.places.is_empty:
             return larger
         numbers = {

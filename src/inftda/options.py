@@ -285,6 +285,19 @@ AtLeast = Annotated[
 Outlines = Annotated[
     str | Path | None, Option("Outlines of areas, for a map, in degrees.", metavar="FILE")
 ]
+Top = Annotated[
+    int | None,
+    Option("Only this many flows, the largest first; with intervals none of grade D."),
+]
+Zones = Annotated[
+    Any,
+    Option(
+        "Your own zones: a table of two columns, the finest area and its zone, called as the "
+        "finest level and as you like. Areas are then shown by zone unless you give a level; those "
+        "that it lacks are left out.",
+        metavar="FILE",
+    ),
+]
 Names = Annotated[Any, Option("Names of areas: columns level, code and name.", metavar="FILE")]
 KeepFormulas = Annotated[
     bool, Option("Leave CSV cells as they are that a spreadsheet would run as formulas.")

@@ -28,6 +28,7 @@ LAYERS = (
     "hierarchy",
     "areas",
     "tree",
+    "groupings",
     "noise",
     "privacy",
     "ledger",

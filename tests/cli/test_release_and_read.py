@@ -144,6 +144,24 @@ def test_query_keeps_to_areas(done):
     assert sum(row["flow"] for row in rows) == listed
 
 
+def test_query_sums_up_zones_of_releases_and_of_estimates(typed, done, country, tmp_path):
+    codes = country.made.areas.codes(3).to_pylist()
+    rows = [f"{code},z{number % 3}" for number, code in enumerate(codes)]
+    (tmp_path / "zones.csv").write_text("\n".join(["municipality,zone", *rows]))
+    asked = "--zones zones.csv --intervals --format json"
+    released = json.loads(done(f"query MEASURED {asked}"))
+    assert [row["origin"] for row in released] == ["z0"] * 3 + ["z1"] * 3 + ["z2"] * 3
+    estimated = json.loads(done(f"query MEASURED --estimate ESTIMATE {asked}"))
+    assert [row["low"] <= row["estimate"] <= row["high"] for row in estimated] == [True] * 9
+    for number in ("flow", "estimate"):
+        rows = released if number == "flow" else estimated
+        assert sum(row[number] for row in rows) == 5_000
+    refused = typed("query RELEASE --estimate ESTIMATE --zones zones.csv")
+    assert (refused.code, "another release" in refused.err) == (2, True)
+    refused = typed("query MEASURED --estimate ESTIMATE --intervals --without-model")
+    assert (refused.code, "estimates come from the model" in refused.err) == (2, True)
+
+
 def test_query_says_what_is_not_listed(typed, copied):
     """A release whose listed flows of one region were lost: the total knows of them."""
     flows = copied("RELEASE") / "flows.parquet"

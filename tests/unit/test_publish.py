@@ -104,8 +104,8 @@ def test_a_further_axis_is_refined_where_the_order_says(order):
     expected = order or ["destination", "origin", "destination", "origin", "mode", "mode"]
     assert list(made.tree.order) == expected
     assert made.flows("all", "all", level={"mode": "kind"}).to_pylist() == [
-        {"mode": "rail", "flow": 200},
         {"mode": "road", "flow": 3014},
+        {"mode": "rail", "flow": 200},
     ]
     names = [level["name"] for level in made.manifest.guarantee["levels"]]
     assert len(names) == 6

@@ -11,6 +11,7 @@ from inftda.cli import output
 from inftda.cli.command import Call, Force, OutFile, command
 from inftda.editions.series import is_series, open_series, with_edition
 from inftda.errors import InftdaError
+from inftda.estimates import ESTIMATE, open_estimate
 from inftda.files import check_file, whole_file
 from inftda.options import KeepFormulas, Option, Released
 from inftda.pages import editions
@@ -33,6 +34,10 @@ def query(  # noqa: PLR0913 - where the answer goes
     call: Call,
     *,
     release: Released,
+    estimate: Annotated[
+        Path | None,
+        Option("Estimate made from the release: show it in place of released flows.", "FOLDER"),
+    ] = None,
     fit: Annotated[
         bool,
         Option(
@@ -54,13 +59,18 @@ def query(  # noqa: PLR0913 - where the answer goes
     kind = output.kind_of(_FORMATS, format_, out)
     if out is not None:
         check_file(out, force=force)
-    if fit and call.given:
+    if fit and (call.given or estimate):
         raise InftdaError("`fit=True` shows all measured tables; leave out levels and filters")
+    if estimate is not None and is_series(release):
+        raise InftdaError("`estimate=` is of one release; ask for one edition")
     opened = open_series(release).editions if is_series(release) else {"": open_release(release)}
     notes: dict[str, None] = {}
     tables = []
     for edition, found in opened.items():
-        flows = found.fit() if fit else call(found)
+        if estimate is not None:
+            flows = _estimated(call, found, estimate)
+        else:
+            flows = found.fit() if fit else call(found)
         notes |= dict.fromkeys(filter(None, _notes(call, found, flows)))
         tables.append(with_edition(flows, edition) if edition else flows)
     _give(pa.concat_tables(tables), kind, out, keep_formulas=keep_formulas)
@@ -112,13 +122,27 @@ def _give(table: pa.Table, kind: str, out: Path | None, *, keep_formulas: bool) 
         output.give(output.as_text(table), out)
 
 
+def _estimated(call: Call, release: Release, folder: Path) -> Any:
+    """What was asked for, of an estimate."""
+    if "without_model" in call.given:
+        raise InftdaError(
+            "estimates come from the model; leave out `without_model=True` or `estimate=`"
+        )
+    made, given = open_estimate(folder), {"intervals": False} | call.given
+    made.check_release(release)
+    return made.flows(release=release, **given)
+
+
 def _notes(call: Call, release: Release, flows: Any) -> list[str]:
     """What readers of an answer must know; some may be empty."""
     notes = [counting_note(release)]
     if (what := release.manifest.counted.what) != TRIPS:
         notes.append(f"numbers count {what}")
-    if FLOW in flows.column_names and (use := release.use_at(_depths(release, call))):
-        notes.append("" if use.is_all else use.describe())
+    if ESTIMATE in flows.column_names:
+        notes.append("estimates are of a model: good on average, not a list of existing flows")
+    elif FLOW in flows.column_names and "zones" not in call.given:
+        use = release.use_at(_depths(release, call))
+        notes.append("" if use is None or use.is_all else use.describe())
     if LISTED in flows.column_names:
         call.given["intervals"] = True
         notes.append(listed_note(call(release)))

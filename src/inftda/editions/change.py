@@ -28,13 +28,14 @@ from numpy.typing import NDArray
 from inftda.editions.common import CommonAreas, Links, Numbers, common_areas
 from inftda.errors import ReleaseError
 from inftda.estimates import ESTIMATE, Estimate
+from inftda.groupings import asked_for
 from inftda.inference.measured import Areas, find_rows, keys_of, measured_at
 from inftda.noise.law import Law
 from inftda.noise.sums import Tail
-from inftda.publication.query import FLOW, TableFormat, asked_for, converted
+from inftda.publication.query import FLOW, TableFormat, converted
 from inftda.publication.release import Release
 from inftda.screen import card
-from inftda.tables import as_arrow, texts
+from inftda.tables import as_arrow, find_texts, texts
 from inftda.tree import TreeLevel
 
 Floats = NDArray[np.float64]
@@ -177,10 +178,11 @@ class _Asked(NamedTuple):
         return position, tuple(area.astype(np.int32) for area in found)
 
 
-def changes(
+def changes(  # noqa: PLR0913 - two editions, and what to compare
     both: tuple[Release, Release],
     levels: Mapping[str, str],
     *,
+    zones: Any = None,
     links: Links = (),
     estimates: Sequence[Estimate] = (),
     rate: float = 0.05,
@@ -189,7 +191,8 @@ def changes(
 
     Args:
         both: the old and the new edition.
-        levels: by axis; the finest of axes that are not named.
+        levels: by axis; that of the zones, or the finest, of axes that are not named.
+        zones: a table of zones, as `Release.flows` takes it.
         links: which finest areas became which, if they are not the same.
         estimates: of both editions, whose numbers are shown instead.
         rate: of all verdicts rose and fell, the part that may be false, on average.
@@ -200,16 +203,17 @@ def changes(
     if not 0 < rate < 1:
         raise ReleaseError(f"`rate=` must be a part between 0 and 1, got {rate}")
     check_comparable(*both)
-    asked = _asked(both, levels, links)
-    shown = _shown(both, estimates, asked)
-    number = _different(shown[0][0], shown[1][0])
-    values = [_looked_up(number, *side) for side in shown]
-    known = [_evidence(release, asked, side, number) for side, release in enumerate(both)]
-    low, high = (np.full(len(number), sign * np.inf) for sign in (-1, 1))
-    verdict = np.zeros(len(number), np.int8)
-    sure = [one for one in known if one is not None]
-    if len(sure) == len(both):
-        low, high, verdict = _decided(number, values, sure, rate)
+    asked = _asked(both, levels, links, zones)
+    is_measured = all(_is_measured(release, asked) for release in both)
+    has_ends = not is_measured and all(release.has_measurements for release in both) and not links
+    shown = _shown(both, estimates, asked, zones, has_ends=has_ends)
+    number = _different(shown[0].number, shown[1].number)
+    values = [_looked_up(number, side.number, side.value) for side in shown]
+    if is_measured:
+        known = [_evidence(release, asked, side, number) for side, release in enumerate(both)]
+        low, high, verdict = _decided(number, values, known, rate)
+    else:
+        low, high, verdict = _by_ends(number, values, shown, rate)
     change = values[1] - values[0]
     # The sure ones first, and of these the largest.
     order = np.lexsort([number, -np.abs(change), verdict == 0])
@@ -272,50 +276,96 @@ def check_comparable(old: Release, new: Release) -> None:
     raise ReleaseError(f"these releases are not comparable: {why}")
 
 
-def _asked(both: tuple[Release, Release], levels: Mapping[str, str], links: Links) -> _Asked:
+def _asked(
+    both: tuple[Release, Release], levels: Mapping[str, str], links: Links, zones: Any
+) -> _Asked:
     """What is compared, and which areas the editions have in common there."""
     axes = both[0].tree.axes
-    levels, _ = asked_for(both[0].tree, ({}, levels), ({}, None))
-    other = {axis.name: axis.hierarchy for axis in both[1].tree.axes}
+    shown = [asked_for(release.tree, ({}, levels), ({}, None), zones) for release in both]
+    other = {one.name: one for one in shown[1]}
     common = []
-    for axis in axes:
-        pair = axis.hierarchy, other[axis.name]
+    for one in shown[0]:
+        pair = one.axis.hierarchy, other[one.name].axis.hierarchy
         if pair[0].level_names != pair[1].level_names:
             raise ReleaseError(
-                f"the levels of {axis.name} are {', '.join(pair[0].level_names)} in the old "
+                f"the levels of {one.name} are {', '.join(pair[0].level_names)} in the old "
                 f"edition and {', '.join(pair[1].level_names)} in the new one; they are not "
                 "comparable"
             )
-        common.append(common_areas(axis.name, pair, levels[axis.name], links))
-    return _Asked(tuple(axis.name for axis in axes), levels, tuple(common))
+        if one.depth is None:  # zones, which are the same for both
+            codes = texts(sorted({*one.codes.to_pylist(), *other[one.name].codes.to_pylist()}))
+            common.append(CommonAreas(codes, (np.empty(0, np.int64),) * 2))
+        else:
+            common.append(common_areas(one.name, pair, one.level, links))
+    names = {one.name: one.level for one in shown[0]}
+    return _Asked(tuple(axis.name for axis in axes), names, tuple(common))
+
+
+def _is_measured(release: Release, asked: _Asked) -> bool:
+    """Whether the numbers are those of a table that was measured."""
+    tree, depths = release.tree, []
+    for axis in tree.axes:
+        if asked.levels[axis.name] not in {"all", *axis.hierarchy.level_names}:
+            return False
+        depths.append(axis.hierarchy.level_of(asked.levels[axis.name]))
+    measured = {tree.coarsest(table.depths) for table in release.manifest.plan.tables}
+    return tree.coarsest(depths) in tree.on_tree | measured
+
+
+class _Shown(NamedTuple):
+    """What an edition shows.
+
+    Attributes:
+        number: common numbers, in order.
+        value: of each.
+        ends: lower and upper ends of intervals, if they were asked for.
+    """
+
+    number: Numbers
+    value: Numbers
+    ends: tuple[Floats, Floats] | None
 
 
 def _shown(
-    both: tuple[Release, Release], estimates: Sequence[Estimate], asked: _Asked
-) -> list[tuple[Numbers, Numbers]]:
-    """Common numbers and values that each edition shows."""
+    both: tuple[Release, Release],
+    estimates: Sequence[Estimate],
+    asked: _Asked,
+    zones: Any,
+    *,
+    has_ends: bool,
+) -> list[_Shown]:
+    """Common numbers and values that each edition shows, with intervals if they are wanted."""
     if estimates and len(estimates) != len(both):
         raise ReleaseError("`estimates=` must be two, of the old and of the new edition")
     found = []
     for side, release in enumerate(both):
+        wanted = {"level": asked.levels, "zones": zones, "intervals": has_ends}
         if estimates:
             estimates[side].check_release(release)
-            name, table = ESTIMATE, estimates[side].flows(level=asked.levels, intervals=False)
+            name, table = ESTIMATE, estimates[side].flows(release=release, **wanted)
         else:
-            name, table = FLOW, release.flows(level=asked.levels)
+            name, table = FLOW, release.flows(**wanted)
         hierarchies = {axis.name: axis.hierarchy for axis in release.tree.axes}
         areas = []
         for axis, common in zip(asked.axes, asked.common, strict=True):
             hierarchy, at = hierarchies[axis], asked.levels[axis]
             here = np.zeros(len(table), np.int64)
-            if at != "all":
+            if at in hierarchy.level_names:
                 codes = table.column(axis).to_pylist()
                 here = common.of[side][hierarchy.find(hierarchy.level_of(at), codes)]
+            elif at != "all":
+                at_zone = find_texts(table.column(axis).combine_chunks(), common.codes)
+                here = at_zone.astype(np.int64)
             areas.append(here)
         number, row = np.unique(asked.numbers(areas), return_inverse=True)
         value = np.zeros(len(number), np.int64)
         np.add.at(value, row, table.column(name).to_numpy())
-        found.append((number, value))
+        ends = None
+        if has_ends:  # rows are numbers: nothing was put together
+            low, high = np.zeros(len(number)), np.zeros(len(number))
+            low[row], high[row] = (table.column(end).to_numpy() for end in ("low", "high"))
+            ends = low, high
+        found.append(_Shown(number, value, ends))
     return found
 
 
@@ -332,12 +382,10 @@ def _looked_up(number: Numbers, known: Numbers, value: Numbers) -> Numbers:
     return found
 
 
-def _evidence(release: Release, asked: _Asked, side: int, number: Numbers) -> _Evidence | None:
-    """What an edition measured of some numbers; None if it did not measure that table."""
+def _evidence(release: Release, asked: _Asked, side: int, number: Numbers) -> _Evidence:
+    """What an edition measured of some numbers."""
     tree = release.tree
     tables = _tables(release, [asked.levels[axis.name] for axis in tree.axes])
-    if not tables:
-        return None
     order = [asked.axes.index(axis.name) for axis in tree.axes]
     position, nodes = asked.nodes(side, number)
     areas = tuple(nodes[axis] for axis in order)
@@ -371,14 +419,16 @@ def _evidence(release: Release, asked: _Asked, side: int, number: Numbers) -> _E
 
 
 def _tables(release: Release, levels: Sequence[str]) -> list[_Measured]:
-    """What was measured at these levels of the axes, and then above; nothing if not there."""
+    """What was measured at these levels of the axes, and then above."""
     tree = release.tree
     named = zip(tree.axes, levels, strict=True)
     depths = tree.coarsest([axis.hierarchy.level_of(level) for axis, level in named])
     if depths not in tree.on_tree:
         is_total = sum(depth > 0 for depth in depths) == 1
         found = measured_at(tree, release.measurements(only_totals=is_total), depths)
-        return [] if found is None else [_Measured(found.areas, found.value, found.noise)]
+        if found is None:
+            raise ReleaseError("the measurements of a table are missing; get the release again")
+        return [_Measured(found.areas, found.value, found.noise)]
     measured = release.measurements()
     tables = []
     for level in tree.splitting_levels:
@@ -412,14 +462,47 @@ def _decided(
     fall, high = _tested(old.low - new.high, old.low_draws, new.high_draws, known[::-1], missed)
     change = values[1] - values[0]
     chance = np.minimum(1, 2 * np.minimum(rise, fall) / part)
-    # Benjamini and Hochberg, with all that could have been shown as the number of tests.
+    # Where numbers and measurements go different ways nothing is said.
+    agrees = np.sign(change) == np.sign(fall - rise)
+    verdict = _verdicts(np.where(agrees, change, 0), chance, rate, n_cells)
+    return np.minimum(low, change), np.maximum(-high, change), verdict
+
+
+def _by_ends(
+    number: Numbers, values: Sequence[Numbers], shown: Sequence[_Shown], rate: float
+) -> tuple[Floats, Floats, NDArray[np.int8]]:
+    """The same of sums that were not measured as such, from the intervals of both.
+
+    Distances from numbers to the ends of their intervals are those of independent errors, so their
+    squares add up (Zou and Donner, 2008). That a change is by noise alone is taken to be as likely
+    as for the widest tails of any noise, those of Laplace.
+    """
+    change = values[1] - values[0]
+    off = []
+    for value, side in zip(values, shown, strict=True):
+        low, high = (np.full(len(number), np.nan) for _ in range(2))
+        if side.ends is not None:
+            at = np.searchsorted(number, side.number)
+            low[at], high[at] = side.ends
+        off.append((value - low, high - value))
+    down, up = (np.hypot(off[1][end], off[0][1 - end]) for end in (0, 1))
+    towards = np.where(change > 0, down, up)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        chance = np.where(change == 0, 1, _MISSED ** np.abs(change / towards))
+    verdict = _verdicts(change, np.nan_to_num(chance, nan=1), rate, len(number))
+    is_known = ~np.isnan(down + up)
+    low, high = change - down, change + up
+    return np.where(is_known, low, -np.inf), np.where(is_known, high, np.inf), verdict
+
+
+def _verdicts(change: Numbers, chance: Floats, rate: float, n_cells: int) -> NDArray[np.int8]:
+    """Benjamini and Hochberg's, with all that could have been shown as the number of tests."""
     ordered = np.sort(chance)
     passed = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / n_cells)
     is_sure = chance <= (ordered[passed[-1]] if len(passed) else -1.0)
-    verdict = np.zeros(len(number), np.int8)
-    verdict[is_sure & (rise < fall) & (change > 0)] = _VERDICTS.index(ROSE)
-    verdict[is_sure & (fall < rise) & (change < 0)] = _VERDICTS.index(FELL)
-    return np.minimum(low, change), np.maximum(-high, change), verdict
+    rose, fell = _VERDICTS.index(ROSE), _VERDICTS.index(FELL)
+    found = np.where(is_sure & (change > 0), rose, np.where(is_sure & (change < 0), fell, 0))
+    return found.astype(np.int8)
 
 
 def _tested(

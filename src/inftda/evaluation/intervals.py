@@ -56,9 +56,8 @@ def measure_intervals(truth: Truth, release: Release) -> tuple[IntervalMeasures,
             continue
         cells = Cells.of(level, *leaves)
         ends = known.of(level.depths, level.areas_at(cells.number), cells.value)
-        if ends is not None:
-            true, _ = match_cells(cells, Cells.of(level, *truth.leaves))
-            found += _by_class(level.name, cells.value, true, *ends)
+        true, _ = match_cells(cells, Cells.of(level, *truth.leaves))
+        found += _by_class(level.name, cells.value, true, *ends)
     return tuple(found)
 
 

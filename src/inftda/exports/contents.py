@@ -227,9 +227,6 @@ class ExportData:
         """Numbers of one level, with `low`, `high` and `grade` where they are known."""
         is_measured = self.intervals and self._is_measured
         table = self.source.flows(level=level.shown, intervals=is_measured)
-        if LOW in table.column_names and table.column(LOW).null_count == len(table) > 0:
-            # Nothing was measured at some levels: empty cells would be taken for intervals.
-            return table.drop_columns([LOW, HIGH, GRADE])
         errors = self.errors.at(level.depths) if self.errors else None
         if errors is None:
             return table

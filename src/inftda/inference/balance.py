@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.inference.measured import Families, Floats, Layer, Map, OffTreeSums, Part
-from inftda.inference.noise_intervals import NoiseIntervals
-from inftda.inference.prior import MOST_NOISY, PRIOR_FREE_SIGMAS, TAIL, Posterior, interpolate
+from inftda.inference.noise_intervals import TAIL, NoiseIntervals
+from inftda.inference.prior import MOST_NOISY, PRIOR_FREE_SIGMAS, Posterior, interpolate
 from inftda.inference.shares import Shares, most_children
 from inftda.kernels import inlined_kernel, kernel
 

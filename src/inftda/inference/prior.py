@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.inference.measured import Families, Layer, Map, Part
+from inftda.inference.noise_intervals import TAIL
 from inftda.kernels import inlined_kernel, kernel
 from inftda.noise.law import Law
 
@@ -49,9 +50,6 @@ ZEROS: Final = (0.01, 0.03, 0.1, 0.3, 0.6, 1.0, 1.7, 3.0, 5.0)
 _LEAST_SPREAD: Final = 0.35
 _DEFAULT: Final = (1.0, 0.3)
 _CLEARLY: Final = 2.0
-#: Probability on either side of an interval: 98.5 % together. It is stated as 95 %: the
-#: measured coverage was at least that in every class of numbers (docs/explanation/estimates.md).
-TAIL: Final = 0.0075
 #: The free prior: steps of its fit, rows of the table on either side whose counts it is fitted to
 #: (a factor of e in the mean), and how many counts the first prior stands for.
 _FREE_STEPS, _FREE_ROWS, _FREE_LEAST = 100, 4, 3.0

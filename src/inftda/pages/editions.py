@@ -16,12 +16,13 @@ from inftda.editions.series import Series
 from inftda.estimates import Estimate, open_estimate
 from inftda.evaluation.stated import default_title
 from inftda.files import check_file
-from inftda.options import Centroids, Names, Option, Outlines, documented, pairs
+from inftda.groupings import asked_for
+from inftda.options import Centroids, Names, Option, Outlines, Zones, documented, pairs
 from inftda.options import names as texts
 from inftda.pages.html import asset, render, write_page
 from inftda.pages.maps import AreaMap, Curve
 from inftda.pages.shapes import known_shapes, read_shapes
-from inftda.publication.query import FLOW, asked_for
+from inftda.publication.query import FLOW
 from inftda.publication.release import Release, open_release
 from inftda.publication.trust import NOT_PRIVATE
 from inftda.tables import find_texts
@@ -69,8 +70,11 @@ class _Places:
         columns = []
         for number, axis in enumerate(self.tree.axes):
             if axis.name in table.column_names:
-                depth = axis.hierarchy.level_of(levels[axis.name])
                 codes = table.column(axis.name).to_pylist()
+                if levels[axis.name] not in axis.hierarchy.level_names:  # zones have no names
+                    columns.append(codes)
+                    continue
+                depth = axis.hierarchy.level_of(levels[axis.name])
                 known = self._known.name(number, depth).to_pylist()
                 area = find_texts(pa.array(codes, pa.string()), axis.hierarchy.codes(depth))
                 pairs = zip(area.tolist(), codes, strict=True)
@@ -101,6 +105,7 @@ def change(  # noqa: PLR0913 - two editions, what to compare, and a page of it
         Mapping[str, str] | None,
         Option("Level of any axis, or all to sum it up.", "AXIS=LEVEL", pairs, is_repeated=True),
     ] = None,
+    zones: Zones = None,
     crosswalk: Annotated[
         Any,
         Option(
@@ -144,11 +149,15 @@ def change(  # noqa: PLR0913 - two editions, what to compare, and a page of it
     if html is not None:
         check_file(Path(html), force=force, reads=files)
     ends = {ORIGIN: origin_level, DESTINATION: destination_level}
-    levels, _ = asked_for(both[0].tree, (ends, level), ({}, None))
+    asked = asked_for(both[0].tree, (ends, level), ({}, None), zones)
     compared = partial(
         changes, both, links=[] if crosswalk is None else read_crosswalk(crosswalk), rate=rate
     )
-    found = compared(levels, estimates=[open_estimate(one) for one in estimates])
+    found = compared(
+        {one.name: one.level for one in asked},
+        zones=zones,
+        estimates=[open_estimate(one) for one in estimates],
+    )
     if html is not None:
         page = _change_page(both, found, compared, title=title, files=files)
         write_page(Path(html), page)

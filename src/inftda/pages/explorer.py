@@ -213,10 +213,8 @@ def _release_intervals(release: Release) -> dict[Depths, CellIntervals]:
         if len(cells.number) > room:
             continue
         areas = marginal.areas_at(cells.number)
-        ends = known.of(depths, areas, cells.value)
-        if ends is not None:
-            found[depths] = CellIntervals(areas, cells.value, *ends)
-            room -= len(cells.number)
+        found[depths] = CellIntervals(areas, cells.value, *known.of(depths, areas, cells.value))
+        room -= len(cells.number)
     return found
 
 

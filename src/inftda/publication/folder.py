@@ -180,11 +180,11 @@ def axis_entries(tree: Tree) -> tuple[AxisEntry, ...]:
 
 
 def areas_text(hierarchy: Hierarchy) -> bytes:
-    """The file of a hierarchy: it follows from the hierarchy, to the bit."""
+    """The file of a hierarchy, in the order of its rows: it follows from these, to the bit."""
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - only whole releases need it
 
     sink = pa.BufferOutputStream()
-    pa_csv.write_csv(hierarchy.to_table(), sink)
+    pa_csv.write_csv(hierarchy.to_table().take(as_arrow(hierarchy.as_read(hierarchy.depth))), sink)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return] # untyped library
 
 
@@ -199,7 +199,11 @@ def write_areas(folder: Path, tree: Tree) -> tuple[AxisEntry, ...]:
             save_places(places, axis.hierarchy)
         entries.append((entry, places))
     return tuple(
-        replace(entry, places_sha256=digest(places) if places.exists() else "")
+        replace(
+            entry,
+            areas_sha256=digest(folder / entry.file),
+            places_sha256=digest(places) if places.exists() else "",
+        )
         for entry, places in entries
     )
 

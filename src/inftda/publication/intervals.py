@@ -1,26 +1,26 @@
 """Intervals of published numbers, from the measurements behind them.
 
 Numbers of the tree have the interval of the model (the posterior of `inftda.inference`) or of
-their noise alone, which allows for readers who look at the largest numbers. Tables that
-were measured across the tree have the exact interval of their noise. For other sums no interval is
-known: adding up variances gave a coverage as low as 20 %. All are extended, where they have to be,
-to hold the number that is published.
+their noise alone, which allows for readers who look at the largest numbers. Sums across it, such as
+those of zones, are made of several measurements (`inftda.inference.sums`). All intervals are
+extended, where they have to be, to hold the number that is published.
 
 Post-processing: nothing but the release goes in.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from inftda.inference.measured import Areas, Measurements, find_rows, measured_at
+from inftda.groupings import Grouping, groupings
+from inftda.inference.measured import Areas, Measurements, find_rows
 from inftda.inference.model import Fit
 from inftda.inference.noise_intervals import Ends, NoiseIntervals, containing, measured_ends
-from inftda.publication.query import FLOW, cells_of, with_intervals
+from inftda.inference.sums import sum_ends
+from inftda.publication.query import FLOW, with_intervals
 from inftda.tree import Tree
 
 
@@ -37,8 +37,8 @@ class Intervals:
         flow: NDArray[np.int64],
         *,
         use_model: bool = True,
-    ) -> Ends | None:
-        """Lower and upper ends; None if no interval is known at these levels.
+    ) -> Ends:
+        """Lower and upper ends.
 
         Args:
             depths: level of each axis, 0 where it is summed up.
@@ -46,10 +46,9 @@ class Intervals:
             flow: the numbers that are published there (not 0).
             use_model: whether they are narrowed by the model, or follow from the noise alone.
         """
-        ends = self._ends(depths, areas, use_model=use_model)
-        return None if ends is None else containing(flow, ends)
+        return containing(flow, self._ends(depths, areas, use_model=use_model))
 
-    def _ends(self, depths: Sequence[int], areas: Areas, *, use_model: bool) -> Ends | None:
+    def _ends(self, depths: Sequence[int], areas: Areas, *, use_model: bool) -> Ends:
         """Intervals as they are, wherever the published numbers lie."""
         wanted = self._tree.coarsest(depths)
         if not any(wanted):
@@ -58,28 +57,40 @@ class Intervals:
             if self._tree.coarsest(level.depths) == wanted:
                 ends = self._fit.node_ends if use_model else self._noise_ends
                 return ends(number, areas)
-        table = measured_at(self._tree, self._measured, wanted)
-        if table is None:
-            return None
-        row = find_rows(table.areas, areas)
-        return measured_ends(table.value[row], table.noise)
+        levels = {
+            axis.name: axis.hierarchy.level_name(depth)
+            for axis, depth in zip(self._tree.axes, depths, strict=True)
+        }
+        return sum_ends(self._fit, self._measured, groupings(self._tree, levels), areas)
 
     def beside(
         self,
         table: pa.Table,
-        levels: Mapping[str, str],
-        where: Mapping[str, Any],
+        asked: Sequence[Grouping],
         *,
+        number: str = FLOW,
         use_model: bool = True,
     ) -> pa.Table:
-        """A table of `sum_flows` with columns `low`, `high` and `grade`; null where unknown.
+        """A table of `sum_flows` with columns `low`, `high` and `grade`.
 
-        `levels` and `where` are those that `sum_flows` took.
+        Args:
+            table: the table.
+            asked: what was summed up.
+            number: name of the column that intervals are beside.
+            use_model: see `of`; sums of several measurements have one kind of interval.
         """
-        cells, flow = cells_of(table, self._tree, levels, where), table.column(FLOW).to_numpy()
-        if cells is None or not flow.all():  # one row, for nothing at all
-            return with_intervals(table, None)
-        return with_intervals(table, self.of(*cells, flow, use_model=use_model))
+        flow = table.column(number).to_numpy()
+        if not len(flow) or not flow.all():  # one row, for nothing at all
+            return with_intervals(table, None, number)
+        groups = tuple(axis.numbers(table) for axis in asked)
+        for level in (self._tree.levels[0], *self._tree.splitting_levels):
+            if all(d in axis.areas for axis, d in zip(asked, level.depths, strict=True)):
+                areas = (axis.areas[d] for axis, d in zip(asked, level.depths, strict=True))
+                cells = tuple(area[group] for area, group in zip(areas, groups, strict=True))
+                ends = self._ends(level.depths, cells, use_model=use_model)
+                return with_intervals(table, ends, number)
+        ends = sum_ends(self._fit, self._measured, asked, groups)
+        return with_intervals(table, ends, number)
 
     @cached_property
     def _fit(self) -> Fit:

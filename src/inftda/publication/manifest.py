@@ -76,14 +76,16 @@ def arrow_version() -> str:
 class AxisEntry:
     """One axis: its name, the levels of its hierarchy, and the file that lists its areas.
 
-    `places_sha256` is the digest of the file with names, locations and outlines; empty without one.
+    `areas_sha256` is the digest of that file, `places_sha256` that of the file with names,
+    locations and outlines; empty without one.
     """
 
     name: str
     levels: tuple[str, ...]
     file: str
     fingerprint: str
-    places_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
+    areas_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
+    places_sha256: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

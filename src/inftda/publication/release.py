@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from inftda.errors import ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, whole_folder
+from inftda.groupings import Grouping, asked_for, groupings
 from inftda.inference.agreement import TableFit, fit_table, table_fits
 from inftda.inference.measured import Measurements, NoisyTable
-from inftda.options import AtLeast, Doc, Option, documented, lists, pairs
+from inftda.options import AtLeast, Doc, Option, Top, Zones, documented, lists, pairs
 from inftda.publication import query
 from inftda.publication.folder import check_release, own_files, read_tree, write_public_files
 from inftda.publication.manifest import (
@@ -40,8 +40,14 @@ from inftda.publication.measurements import (
     write_measurements,
 )
 from inftda.publication.tables import Flows, read_flows, write_flows
-from inftda.publication.totals import AreaTotals, asked_total, sum_totals, totals_by_level
-from inftda.publication.trust import MAY_BE_ZERO, NOT_PRIVATE_LINE, LevelUse, level_uses, use_notes
+from inftda.publication.totals import (
+    AreaTotals,
+    asked_total,
+    sum_totals,
+    total_ends,
+    totals_by_level,
+)
+from inftda.publication.trust import NOT_PRIVATE_LINE, LevelUse, level_uses, use_notes
 from inftda.screen import card
 from inftda.tree import DESTINATION, ORIGIN, Tree
 
@@ -78,11 +84,11 @@ class Release:
         *,
         from_: Annotated[
             str | Sequence[str] | None,
-            Option("Only from this area: a code, or LEVEL:CODE.", "AREA", is_repeated=True),
+            Option("Only from this area: a code, a name, or LEVEL:CODE.", "AREA", is_repeated=True),
         ] = None,
         to: Annotated[
             str | Sequence[str] | None,
-            Option("Only to this area: a code, or LEVEL:CODE.", "AREA", is_repeated=True),
+            Option("Only to this area: a code, a name, or LEVEL:CODE.", "AREA", is_repeated=True),
         ] = None,
         level: Annotated[
             Mapping[str, str] | None,
@@ -94,13 +100,14 @@ class Release:
             Mapping[str, str | Sequence[str]] | None,
             Option("Only this area of any axis.", "AXIS=AREA", lists, is_repeated=True),
         ] = None,
+        zones: Zones = None,
         intervals: Annotated[
             bool,
             Option(
                 "Add low and high: for 95 % of the published numbers of a size the true number is "
                 "between them; and a grade, from A (within 10 %) to D (may be zero). They are "
-                "about noise only, not about errors of the survey. Empty where unknown. Needs all "
-                "measurements, except for totals."
+                "about noise only, not about errors of the survey. Needs all measurements, except "
+                "for totals."
             ),
         ] = False,
         at_least: AtLeast = None,
@@ -108,10 +115,7 @@ class Release:
             bool, Option("Make these intervals by the noise alone: wider, without a model.")
         ] = False,
         names: Annotated[bool, Option("Add the names of areas beside their codes.")] = False,
-        top: Annotated[
-            int | None,
-            Option("Only this many flows, the largest first; with intervals none of grade D."),
-        ] = None,
+        top: Top = None,
         as_: Annotated[
             query.FlowFormat,
             Doc(
@@ -132,27 +136,41 @@ class Release:
         intervals = intervals or at_least is not None
         if without_model and not intervals:
             raise ReleaseError("`without_model=True` is for intervals; add `intervals=True`")
-        if top is not None and top < 1:
-            raise ReleaseError(f"`top=` must be at least 1, got {top}")
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
         ends = {ORIGIN: from_, DESTINATION: to}
-        shown, filters = query.asked_for(self.tree, (level_of_end, level), (ends, where))
-        axis = asked_total(self.tree, shown, filters) if self.has_totals else None
+        asked = asked_for(self.tree, (level_of_end, level), (ends, where), zones)
+        axis = self._asked_total(asked)
         if axis is not None:
-            found = self._total_flows(axis, shown, filters, intervals=intervals)
+            totals = self.totals_of(asked[axis].name)
+            found = sum_totals(asked, axis, totals[asked[axis].axis.hierarchy.depth])
         else:
-            found = query.sum_flows(self.table, self.tree, shown, filters)
-            if intervals:
-                known = self.intervals()
-                found = known.beside(found, shown, filters, use_model=not without_model)
-        found = query.graded(found, at_least)
-        if top is not None:
-            if intervals:
-                is_known = pc.not_equal(found.column(query.GRADE), MAY_BE_ZERO)
-                found = found.filter(pc.fill_null(is_known, fill_value=True))
-            found = found.sort_by([(query.FLOW, "descending")]).slice(0, top)
-        named = query.with_names(found, self.tree, shown) if names else found
-        return query.converted_flows(named, as_, self.tree, shown)
+            found = query.sum_flows(self.table, asked)
+        if intervals:
+            found = self.with_intervals(found, asked, use_model=not without_model)
+        found = query.largest(query.graded(found, at_least), top)
+        named = query.with_names(found, asked) if names else found
+        return query.converted_flows(named, as_, asked)
+
+    def with_intervals(
+        self,
+        table: pa.Table,
+        asked: Sequence[Grouping],
+        *,
+        number: str = query.FLOW,
+        use_model: bool = True,
+    ) -> pa.Table:
+        """Sums with columns `low`, `high` and `grade`; see `Intervals.beside`."""
+        axis = self._asked_total(asked)
+        if axis is None:
+            return self.intervals().beside(table, asked, number=number, use_model=use_model)
+        own = asked[axis]
+        low, high = total_ends(own, self.totals_of(own.name), self._measured_totals(axis))
+        row = own.numbers(table)
+        return query.with_intervals(table, (low[row], high[row]), number)
+
+    def _asked_total(self, asked: Sequence[Grouping]) -> int | None:
+        """The axis whose totals are asked for, if they were measured across the tree."""
+        return asked_total(self.tree, asked) if self.has_totals else None
 
     def intervals(self) -> "Intervals":
         """Intervals of published numbers, from the measurements; computed once."""
@@ -164,21 +182,9 @@ class Release:
 
         return Intervals(self.tree, self.measurements(), self.total)
 
-    def _total_flows(
-        self, axis: int, levels: Mapping[str, str], where: Mapping[str, Any], *, intervals: bool
-    ) -> pa.Table:
-        """Totals of an axis as they are asked for, with intervals or without."""
-        totals = self.totals_of(self.tree.axes[axis].name)
-        finest = totals[self.tree.axes[axis].hierarchy.depth]
-        found = sum_totals(self.tree, axis, finest, levels, where)
-        if not intervals:
-            return found
-        cells = query.cells_of(found, self.tree, levels, where)
-        if cells is None:
-            return query.with_intervals(found, None)
-        depths, areas = cells
-        ends = totals[depths[axis]].low[areas[axis]], totals[depths[axis]].high[areas[axis]]
-        return query.with_intervals(found, ends)
+    def _measured_totals(self, axis: int) -> dict[int, NoisyTable]:
+        """Totals of an axis as they were measured across the tree, by its levels."""
+        return {table.depths[axis]: table for table in self._totals.values() if table.depths[axis]}
 
     def totals_of(self, axis: str) -> Mapping[int, AreaTotals]:
         """Totals of an axis by its levels, those that were measured across the tree."""
@@ -189,17 +195,11 @@ class Release:
         found = {}
         for number, axis in enumerate(self.tree.axes):
             hierarchy, depth = axis.hierarchy, axis.hierarchy.depth
-            measured = {
-                table.depths[number]: table
-                for table in self._totals.values()
-                if table.depths[number]
-            }
-            sums = query.sum_flows(
-                self.table, self.tree, {axis.name: hierarchy.level_name(depth)}, {}
-            )
+            asked = groupings(self.tree, {axis.name: hierarchy.level_name(depth)})
+            sums = query.sum_flows(self.table, asked)
             listed = np.zeros(hierarchy.n_areas(depth), np.int64)
-            area = hierarchy.find(depth, sums.column(axis.name).to_pylist())
-            listed[area] = sums.column(query.FLOW).to_numpy()
+            listed[asked[number].numbers(sums)] = sums.column(query.FLOW).to_numpy()
+            measured = self._measured_totals(number)
             found[axis.name] = totals_by_level(hierarchy, listed, measured)
         return found
 

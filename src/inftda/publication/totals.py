@@ -12,8 +12,8 @@ Post-processing: nothing but the release goes in.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +21,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
+from inftda.groupings import MIXED, Grouping
 from inftda.hierarchy import Hierarchy
 from inftda.inference.measured import Floats, NoisyTable
-from inftda.inference.noise_intervals import containing, measured_ends
+from inftda.inference.noise_intervals import (
+    Ends,
+    NoiseSums,
+    containing,
+    measured_ends,
+)
 from inftda.publication.manifest import DAMAGED, MEASUREMENTS_FILE
-from inftda.publication.query import FLOW, LISTED, kept_areas, level_on, named_areas
-from inftda.tables import repeated
+from inftda.publication.query import FLOW, LISTED
+from inftda.tables import as_arrow, repeated
 from inftda.tree import Tree
 
 Numbers = NDArray[np.int64]
@@ -135,52 +141,63 @@ def _divided(
     return np.asarray(np.diff(end, prepend=0))
 
 
-def asked_total(tree: Tree, levels: Mapping[str, str], where: Mapping[str, Any]) -> int | None:
+def asked_total(tree: Tree, asked: Sequence[Grouping]) -> int | None:
     """The axis whose totals across the tree are asked for; None where other numbers are.
 
-    `levels` and `where` are those of `sum_flows`: only one axis may have a level or a filter that
-    tells areas apart.
+    Only one axis may have groups that tell its areas apart.
     """
-    depths = []
-    for axis in tree.axes:
-        named = named_areas(axis, where.get(axis.name))
-        level = level_on(axis, levels.get(axis.name, "all"))
-        depths.append(axis.coarsest[max([level, *(at for at, _ in named)])])
-    used = [number for number, depth in enumerate(depths) if depth]
-    return used[0] if len(used) == 1 and tuple(depths) not in tree.on_tree else None
+    used = [number for number, axis in enumerate(asked) if axis.needed]
+    if len(used) != 1 or tuple(axis.needed for axis in asked) in tree.on_tree:
+        return None
+    return used[0]
 
 
-def sum_totals(
-    tree: Tree,
-    number: int,
-    finest: AreaTotals,
-    levels: Mapping[str, str],
-    where: Mapping[str, Any],
-) -> pa.Table:
+def sum_totals(asked: Sequence[Grouping], number: int, finest: AreaTotals) -> pa.Table:
     """Totals of an axis summed up as `sum_flows` does, with a further column `listed`.
 
     Args:
-        tree: of the release.
+        asked: what is summed up, for each axis.
         number: of the axis.
         finest: totals of its finest areas.
-        levels: as `sum_flows` takes them.
-        where: likewise.
     """
-    own = tree.axes[number]
-    depth = own.hierarchy.level_of(levels.get(own.name, "all"))
-    kept = kept_areas(own, where.get(own.name))
-    sums = {
-        FLOW: own.hierarchy.sum_up(finest.flow * kept, depth),
-        LISTED: own.hierarchy.sum_up(finest.listed * kept, depth),
+    own = asked[number]
+    sums = {name: own.sum_up(of) for name, of in ((FLOW, finest.flow), (LISTED, finest.listed))}
+    shown = {
+        # Of any other axis there is one area.
+        axis.name: axis.codes if axis is own else repeated(axis.codes[0].as_py(), len(own.codes))
+        for axis in asked
+        if axis.is_shown
     }
-    shown = {}
-    for axis in tree.axes:
-        if level := axis.hierarchy.level_of(levels.get(axis.name, "all")):
-            # Of any other axis there is one area.
-            code = axis.hierarchy.codes(level)
-            shown[axis.name] = code if axis is own else repeated(code[0].as_py(), len(sums[FLOW]))
     table = pa.table({**shown, **sums})
     if not shown:
         return table
-    table = table.filter((sums[FLOW] > 0) | (sums[LISTED] > 0))
-    return table.take(pc.sort_indices(table.column(own.name))) if depth else table
+    table = table.take(as_arrow(own.order))
+    is_there = pc.or_(pc.greater(table.column(FLOW), 0), pc.greater(table.column(LISTED), 0))
+    return table.filter(is_there)
+
+
+def total_ends(
+    own: Grouping, totals: Mapping[int, AreaTotals], measured: Mapping[int, NoisyTable]
+) -> Ends:
+    """Intervals of the totals of all groups of an axis.
+
+    A group that is no area is made of areas that were measured, as large ones as lie in it as a
+    whole. All areas were measured, so nothing was selected, and the noise of the sum is known.
+
+    Args:
+        own: what is summed up.
+        totals: of the axis, by level.
+        measured: the same as they were measured.
+    """
+    for depth, area in own.areas.items():
+        if depth in totals:
+            return totals[depth].low[area], totals[depth].high[area]
+    sums, hierarchy = NoiseSums(len(own.codes)), own.axis.hierarchy
+    is_part = np.ones(hierarchy.n_areas(min(measured) - 1), bool)
+    for depth in range(min(measured), hierarchy.depth + 1):
+        above, group = hierarchy.ancestor(depth, depth - 1), own.at(depth)
+        is_here = is_part[above] & (group >= 0)
+        if depth in measured:
+            sums.add(group[is_here], measured[depth].value[is_here], measured[depth].noise)
+        is_part = is_part[above] & (group == MIXED)
+    return sums.ends()

@@ -106,6 +106,7 @@ def _check_inventory(release: Release, folder: Path) -> None:
         )
     with_places = {axis.file for axis in manifest.tree.axes if axis.places_sha256}
     stated = [(FLOWS_FILE, manifest.flows_sha256)]
+    stated += [(axis.file, axis.areas_sha256) for axis in manifest.tree.axes]
     stated += [
         (places_name(axis.file), axis.places_sha256)
         for axis in manifest.tree.axes

@@ -124,10 +124,31 @@ def test_the_change_of_a_public_total_is_exact():
     assert "1 of 1 flows rose and 0 fell" in found.describe()
 
 
-def test_sums_that_were_not_measured_have_neither_interval_nor_verdict():
-    options = {"across": 0}
+ZONES = {"town": TOWNS, "zone": [f"z{number % 4}" for number in range(24)]}
+
+
+@pytest.mark.parametrize(
+    "asked", [{"zones": ZONES}, {"zones": ZONES, "destination_level": "region"}], ids=str
+)
+def test_sums_that_were_not_measured_are_told_by_the_intervals_of_both(asked):
+    difference = np.zeros_like(BEFORE)
+    difference[5, 20] = 4000  # in the zones z1 and z0, the regions r0 and r3
+    found = inftda.change(*editions(difference, 40), **asked).table
+    rows = found.to_pylist()
+    to = "r3" if "destination_level" in asked else "z0"
+    true = [4000 if (r["origin"], r["destination"]) == ("z1", to) else 0 for r in rows]
+    held = [row["low"] <= one <= row["high"] for row, one in zip(rows, true, strict=True)]
+    assert len(rows) == 16
+    assert sum(held) >= 14
+    assert [row["verdict"] for row in rows].count("rose") == 1
+    assert rows[0]["verdict"] == "rose"
+    assert true[0] == 4000
+
+
+def test_sums_that_nobody_measured_have_neither_interval_nor_verdict():
+    options = {"measurements": "totals"}
     one, other = edition(BEFORE, 1, **options), edition(2 * BEFORE, 2, **options)
-    found = inftda.change(one, other, origin_level="town", destination_level="all").table
+    found = inftda.change(one, other, zones=ZONES).table
     assert found["low"].null_count == len(found)
     assert set(found["verdict"].to_pylist()) == {"cannot tell"}
 

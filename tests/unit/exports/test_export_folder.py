@@ -56,7 +56,7 @@ def test_levels_without_intervals_say_so(exported, estimated):
     assert header == '"origin","destination","estimate","low","high","grade"'
 
 
-def test_levels_that_nothing_was_measured_at_have_no_intervals_and_say_so(exported):
+def test_levels_that_nothing_was_measured_at_have_intervals_all_the_same(exported):
     areas = {"region": list("nnss"), "town": list("abcd")}
     rows = {"origin": list("abcd"), "destination": list("bcda"), "hour": list("0101")}
     made = release(
@@ -70,8 +70,8 @@ def test_levels_that_nothing_was_measured_at_have_no_intervals_and_say_so(export
     files = [one for one in package["resources"] if one["path"].startswith("flows")]
     for one in files:
         header = (folder / one["path"]).read_text().partition("\n")[0]
-        assert header == '"origin","destination","flow"'
-        assert one["intervals"] == "none are stated"
+        assert header == '"origin","destination","flow","low","high","grade"'
+        assert one["intervals"] != "none are stated"
 
 
 @pytest.mark.parametrize("kind", KINDS)

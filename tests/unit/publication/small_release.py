@@ -62,8 +62,8 @@ def make_release(tree):
 
 
 def ancestors(hierarchy, level_name):
-    """Finest code to the code at a level, by the table of areas alone."""
-    table = hierarchy.to_table()
+    """Finest code to the code at a level, by the table of areas alone, in its order."""
+    table = hierarchy.to_table().take(hierarchy.as_read(hierarchy.depth))
     finest = table.column(hierarchy.level_names[-1]).to_pylist()
     if level_name == "all":
         return dict.fromkeys(finest, "all")

@@ -101,7 +101,7 @@ def test_an_axis_named_twice_is_refused(arguments):
         ({"origin_level": "galaxy"}, "no level 'galaxy'"),
         ({"from_": "Atlantis"}, "no area 'Atlantis'"),
         ({"from_": ["N", "Atlantis"]}, "no area 'Atlantis'"),
-        ({"to": "A"}, "state:A or city:A"),
+        ({"to": "A"}, "more than one area: state:A; city:A in state B"),
         ({"to": "city:N"}, "no area 'N'"),
         ({"level": {"mode": "all"}}, "no axis 'mode'"),
         ({"where": {"mode": "car"}}, "no axis 'mode'"),
