@@ -143,7 +143,7 @@ def _whole(text: str, what: str, row: int) -> int:
 
 
 def _narrowed(axis: Axis, bounds: list[KnownBounds]) -> list[KnownBounds]:
-    """KnownBounds that allow for those of the levels below, down to the last level that has any."""
+    """Bounds that allow for those of the levels below, down to the last level that has any."""
     hierarchy = axis.hierarchy
     last = max(level for level, at in enumerate(bounds) if at.low.any() or (at.high < _MOST).any())
     for level in range(last - 1, -1, -1):
