@@ -30,6 +30,7 @@ from inftda.errors import InftdaError, MissingExtraError
 CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 EXCEL_ENDINGS = (".xlsx", ".xlsm")
+TABLE_ENDINGS = CSV_ENDINGS + PARQUET_ENDINGS + EXCEL_ENDINGS
 #: Rows that a sheet of Excel can have, cells and unpacked bytes that any table in one has.
 MOST_ROWS, MOST_CELLS, MOST_BYTES = 1 << 20, 1 << 26, 1 << 30
 #: The one that occurs most often in the header is the delimiter.

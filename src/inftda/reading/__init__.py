@@ -59,7 +59,10 @@ def table_from(  # noqa: PLR0913 - one keyword for each thing to say of a table
     database: Annotated[
         str | None,
         Option(
-            "Where to run it: postgresql://... or sqlite:///FILE.", metavar="ADDRESS", panel=TABLE
+            "Where to run it: postgresql://..., sqlite:///FILE, duckdb:///FILE, DRIVER://... of "
+            "any other driver of ADBC, or profile://NAME.",
+            metavar="ADDRESS",
+            panel=TABLE,
         ),
     ] = None,
 ) -> Any:
@@ -81,7 +84,8 @@ Flows = Annotated[
     Any,
     Option(
         "Trips (one row each) or flows (with a column of counts): a CSV, Parquet or Excel file, "
-        "also packed (.csv.gz, .zip), or a folder or glob of them. In Python also any table that "
+        "also packed (.csv.gz, .zip), or a folder or glob of them, here or in a store (s3://, "
+        "gs://, abfs://, https://). In Python also any table that "
         "speaks Arrow, a `TableFile`, an `SqlQuery`, or with Spark whatever it reads.",
         metavar="FLOWS",
         is_argument=True,

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import duckdb
@@ -33,8 +33,15 @@ import pyarrow.parquet as pq
 from inftda.errors import IngestError
 from inftda.reading.columns import COUNT
 from inftda.reading.workspace import pattern, quote
-from inftda.stores import ZIP, unpacked
-from inftda.tables import CSV_ENDINGS, EXCEL_ENDINGS, PARQUET_ENDINGS, read_sheets, split_header
+from inftda.stores import ZIP, fetched, name_of, unpacked
+from inftda.tables import (
+    CSV_ENDINGS,
+    EXCEL_ENDINGS,
+    PARQUET_ENDINGS,
+    TABLE_ENDINGS,
+    read_sheets,
+    split_header,
+)
 from inftda.tree import DESTINATION, ORIGIN
 
 if TYPE_CHECKING:
@@ -44,8 +51,6 @@ T = TypeVar("T")
 
 #: Name of what is registered in the workspace.
 ARROW_INPUT: Final = "arrow_input"
-#: Of files that hold tables.
-ENDINGS: Final = CSV_ENDINGS + PARQUET_ENDINGS + EXCEL_ENDINGS
 #: By the names that Python and DuckDB know; DuckDB has no others built in.
 ENCODINGS: Final = ("utf-8", "utf-16", "latin-1")
 #: Bytes of a line, quoted line ends included; it is as much as DuckDB reads at once anyway.
@@ -218,7 +223,7 @@ def open_source(source: Any, files: Sequence[Path], workspace: Workspace) -> Sou
 
 def label_of(path: str | Path) -> str:
     """What a file or folder is called in messages."""
-    return repr(Path(path).name)
+    return repr(name_of(path))
 
 
 # --- files
@@ -228,17 +233,20 @@ def label_of(path: str | Path) -> str:
 def local_files(source: Any) -> Iterator[list[Path]]:
     """The files of a path, folder or glob: all of one kind, sorted; none of other sources.
 
-    Those that are packed into zip files are copied to a private folder first.
+    Those that are in a store, or packed into zip files, are copied to a private folder first.
     """
     path = source.path if isinstance(source, TableFile) else source
     if not isinstance(path, str | Path):
         yield []
         return
-    with unpacked(_find_files(path), ENDINGS, IngestError) as files:
+    with (
+        fetched(path, IngestError, is_wanted=_is_data) as here,
+        unpacked(_find_files(here), TABLE_ENDINGS, IngestError) as files,
+    ):
         kinds = {_kind(file) for file in files}
         if len(kinds) > 1:
             raise IngestError(
-                f"{str(path)!r} holds both {' and '.join(sorted(kinds))} files; keep one"
+                f"{label_of(path)} holds both {' and '.join(sorted(kinds))} files; keep one"
             )
         yield files
 
@@ -248,7 +256,8 @@ def _find_files(path: str | Path) -> list[Path]:
     if root.is_file():
         files = [root]
     elif root.is_dir():
-        files = [file for file in sorted(root.rglob("*")) if _is_data(file, root)]
+        inside = (file for file in sorted(root.rglob("*")) if file.is_file())
+        files = [file for file in inside if _is_data(str(file.relative_to(root)))]
     elif root.exists():
         raise IngestError(
             f"{str(path)!r} is a pipe or a device, and a table is read more than once; write it to "
@@ -263,10 +272,10 @@ def _find_files(path: str | Path) -> list[Path]:
     return files
 
 
-def _is_data(file: Path, folder: Path) -> bool:
+def _is_data(name: str) -> bool:
     """Whether a file in a folder is meant to be read: not hidden, not `_SUCCESS` and the like."""
-    is_hidden = any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-    return not is_hidden and file.is_file() and file.name.lower().endswith((*ENDINGS, ZIP))
+    is_hidden = any(part.startswith((".", "_")) for part in PurePath(name).parts)
+    return not is_hidden and name.lower().endswith((*TABLE_ENDINGS, ZIP))
 
 
 def _kind(file: Path) -> str:
@@ -274,7 +283,7 @@ def _kind(file: Path) -> str:
     for kind, endings in kinds.items():
         if file.name.lower().endswith(endings):
             return kind
-    listed = ", ".join((*ENDINGS, ZIP))
+    listed = ", ".join((*TABLE_ENDINGS, ZIP))
     raise IngestError(f"{file.name!r} has an unknown ending; use one of {listed}")
 
 

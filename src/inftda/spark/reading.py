@@ -39,7 +39,7 @@ from inftda.reading.workspace import Workspace
 from inftda.spark import tasks
 from inftda.spark.session import SPARK_ERRORS, Parcel, is_local, parcel
 from inftda.spark.tasks import Batches, Made
-from inftda.stores import ZIP
+from inftda.stores import STORES, ZIP
 from inftda.tables import CSV_ENDINGS, EXCEL_ENDINGS, PARQUET_ENDINGS, split_header
 from inftda.tree import Axis
 from inftda.truth import MAX_TOTAL, Leaves, check_total
@@ -353,7 +353,7 @@ def open_table(session: SparkSession, source: Any) -> SparkTable | None:  # noqa
         return None
     name, label = str(path), label_of(path)
     is_said = isinstance(source, TableFile) and not source.is_plain
-    if is_said or name.lower().endswith((ZIP, *EXCEL_ENDINGS)):
+    if is_said or name.startswith("https:") or name.lower().endswith((ZIP, *EXCEL_ENDINGS)):
         return None
     kind = "CSV" if isinstance(source, TableFile) else _kind(name)
     if kind is None:
@@ -361,8 +361,10 @@ def open_table(session: SparkSession, source: Any) -> SparkTable | None:  # noqa
         with suppress(*SPARK_ERRORS):
             if session.catalog.tableExists(name):
                 return SparkTable.of(session.table(name), label)
-    # Spark would take every row apart to hand it to Python, and without a cluster for nothing.
-    if is_local(session.sparkContext.master) and Path(name).exists():
+    # Spark would take every row apart to hand it to Python, and without a cluster for nothing. Nor
+    # does it bring what reads stores.
+    is_here = Path(name).exists() or name.startswith(tuple(f"{one}://" for one in STORES))
+    if is_here and is_local(session.sparkContext.master):
         return None
     if (kind or _kind_inside(session, name)) == "CSV":
         return _from_csv(session, source if isinstance(source, TableFile) else TableFile(name))
