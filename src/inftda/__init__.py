@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from inftda.publication.verify import verify as verify
     from inftda.publish import release as release
     from inftda.reading import Columns as Columns
-    from inftda.reading import CsvFile as CsvFile
     from inftda.reading import SqlQuery as SqlQuery
+    from inftda.reading import TableFile as TableFile
     from inftda.tree import Axis as Axis
     from inftda.tree import Tree as Tree
     from inftda.tree import build_tree as build_tree
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Axis": "inftda.tree",
     "Columns": "inftda.reading",
-    "CsvFile": "inftda.reading",
+    "TableFile": "inftda.reading",
     "DiscreteGaussian": "inftda.noise.gaussian",
     "DiscreteLaplace": "inftda.noise.laplace",
     "Estimate": "inftda.estimates",

@@ -13,6 +13,7 @@ import re
 import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -62,6 +63,21 @@ def private_folder(parent: Path, prefix: str, *, of: Path | None = None) -> Iter
         finally:
             if _IS_POSIX:
                 os.close(lock)
+
+
+@contextmanager
+def scratch_folder(prefix: str, error: type[InftdaError]) -> Iterator[Path]:
+    """A private folder in TMPDIR, removed at the end."""
+    parent = Path(tempfile.gettempdir())
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(private_folder(parent, prefix))
+        except OSError as problem:
+            raise error(
+                f"cannot make a temporary directory in {str(parent)!r}: {problem.strerror}; set "
+                "TMPDIR to one that exists and can be written to"
+            ) from None
+        yield folder
 
 
 @contextmanager

@@ -171,7 +171,7 @@ AreasFile = Annotated[
     Any,
     Option(
         "Public areas of both ends: a table with one row for each finest area and columns from "
-        "coarse to fine, or polygons (GeoJSON, GeoPackage, shapefile).",
+        "coarse to fine, or polygons (GeoJSON, GeoPackage, shapefile); here or in a store.",
         metavar="FILE",
     ),
 ]

@@ -11,11 +11,8 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Annotated, Any, Literal
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from inftda.errors import InftdaError
-from inftda.files import FLOWS_FILE, check_folder, private_folder, whole_folder
+from inftda.files import FLOWS_FILE, private_folder
 from inftda.inference.agreement import Agreement, TableFit
 from inftda.inference.measured import NoisyTable
 from inftda.ledger.ledger import Charge, Ledger
@@ -64,6 +61,7 @@ from inftda.publication.signature import sign as sign_manifest
 from inftda.reading import Columns, Flows, read_leaves
 from inftda.reading.columns import COLUMNS
 from inftda.screen import Progress, following
+from inftda.stores import check_output, is_remote, output_folder
 from inftda.threads import available_cores
 from inftda.tree import Tree
 from inftda.truth import Truth
@@ -110,7 +108,10 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     delta: Delta = None,
     out: Annotated[
         str | Path | None,
-        Option("Folder to write. In Python, without it the release stays in memory."),
+        Option(
+            "Folder to write, on this machine or in a store (s3://, gs://, abfs://). In Python, "
+            "without it the release stays in memory."
+        ),
     ] = None,
     columns: Annotated[Columns, Doc("What to read from the table."), Group(Columns)] = COLUMNS,
     unit: Annotated[Unit, Doc("Who is protected."), Group(Unit)] = UNIT,
@@ -203,9 +204,9 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     key = None if sign is None else read_private_key(sign)
     period = checked_edition(edition)
     if out is not None:
-        if period:  # the first edition makes the folder of the series
+        if period and not is_remote(out):  # the first edition makes the folder of the series
             Path(out).absolute().parent.mkdir(exist_ok=True)
-        check_folder(Path(out), check=check_release, force=force)
+        check_output(out, check=check_release, force=force)
     tree = columns.tree(areas, axis=axis, levels=levels, order=order, unit=unit)
     tree.check_numbers()
     columns.check(tree.axes, unit)
@@ -349,15 +350,13 @@ def _folder(out: str | Path | None, *, force: bool) -> AbstractContextManager[Pa
     """The folder to fill: one that becomes `out`, or a private one for a release in memory."""
     if out is None:
         return private_folder(Path(gettempdir()), "inftda-release-")
-    return whole_folder(Path(out), check=check_release, force=force)
+    return output_folder(out, check=check_release, force=force)
 
 
 def _opened(folder: Path, out: str | Path | None) -> Release:
     """The release in a folder, its tables in memory or where they will be: in `out`."""
-
-    def table(name: str) -> pa.Table | Path:
-        return pq.read_table(folder / name) if out is None else Path(out) / name
-
     opened = open_release(folder)
-    measured = None if opened.measured is None else table(MEASUREMENTS_FILE)
-    return replace(opened, table=table(FLOWS_FILE), measured=measured)
+    if out is None or is_remote(out):
+        return opened.in_memory()
+    measured = None if opened.measured is None else Path(out) / MEASUREMENTS_FILE
+    return replace(opened, table=Path(out) / FLOWS_FILE, measured=measured)

@@ -14,6 +14,7 @@ import re
 import warnings
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +30,7 @@ from inftda.errors import InftdaError, MissingExtraError
 CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 EXCEL_ENDINGS = (".xlsx", ".xlsm")
+TABLE_ENDINGS = CSV_ENDINGS + PARQUET_ENDINGS + EXCEL_ENDINGS
 #: Rows that a sheet of Excel can have, cells and unpacked bytes that any table in one has.
 MOST_ROWS, MOST_CELLS, MOST_BYTES = 1 << 20, 1 << 26, 1 << 30
 #: The one that occurs most often in the header is the delimiter.
@@ -39,6 +41,9 @@ _UNSEEN: Final = r"[\s\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2
 #: Where a cell begins for a spreadsheet, whichever delimiter it assumes, before a formula.
 _FORMULA: Final = re.compile(rf"""(^|[;,|\t\r\n"])({_UNSEEN})(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*")
+
+#: Sheets that a message lists.
+_SHOWN: Final = 12
 
 #: Names and cells of columns.
 Sheet = tuple[list[str], list[list[Any]]]
@@ -181,7 +186,7 @@ def _read_file(path: Path, what: str, error: type[InftdaError]) -> pa.Table:
             f"{path.name!r} (the {what}) has an unknown ending; use {', '.join(CSV_ENDINGS[:3])}, "
             f"{PARQUET_ENDINGS[0]} or {EXCEL_ENDINGS[0]}"
         )
-    names, columns = read_sheet(path, what=f"{path.name!r} (the {what})", error=error)
+    names, columns = read_sheets([path], what=f"{path.name!r} (the {what})", error=error)
     texts = []
     for column, cells in zip(names, columns, strict=True):
         if not {*map(type, cells)} <= {str, int, type(None)}:
@@ -241,13 +246,64 @@ def _reason(problem: Exception) -> str:
     return f"{lines[0] if lines else type(problem).__name__}; correct the table and try again"
 
 
-def read_sheet(path: Path, *, what: str, error: type[InftdaError]) -> Sheet:
-    """Names and cells of the columns of the only sheet of Excel that is not empty.
+def read_sheets(  # noqa: PLR0913 - what people say of a workbook
+    paths: Sequence[Path],
+    *,
+    what: str,
+    error: type[InftdaError],
+    sheets: Sequence[str] | None = None,
+    skip_rows: int = 0,
+    is_matrix: bool = False,
+) -> Sheet:
+    """Names and cells of the columns of some sheets of Excel, one below the other.
 
     A cell is text, a number, or something else; the format it is shown in changes nothing, except
     that dates are not numbers. Excel does not distinguish whole numbers from others, so 12.0 is
     12. Codes that were typed as numbers have lost their leading zeros. Empty rows are left out.
+
+    Args:
+        paths: of the workbooks.
+        what: what they are called in messages.
+        error: the class of error to raise.
+        sheets: names of sheets, in which * and ? stand for any letters: no sheet has these in its
+            name. Without any, the only sheet that is not empty; None if nobody could name one.
+        skip_rows: how many rows stand above the names of the columns.
+        is_matrix: whether the first column needs no name.
     """
+    names: list[str] = []
+    columns: list[list[Any]] = []
+    first = ""
+    for path in paths:
+        for title, (header, *rows) in _chosen(path, what, error, sheets, skip_rows).items():
+            here = ["" if cell is None else str(_whole(cell)).strip() for cell in header]
+            longest = max(map(len, rows), default=0)
+            while len(here) > longest and not here[-1]:
+                here.pop()
+            if longest > len(here) or "" in here[is_matrix:]:
+                hint = "" if sheets is None else ", and `skip_rows=` says how many are above it"
+                raise error(
+                    f"{what} has a column without a name; its first row must name all columns{hint}"
+                )
+            if not columns:
+                names, columns, first = here, [[] for _ in here], title
+            if here != names:
+                raise error(
+                    f"sheet {title!r} of {what} has a different header from {first!r}; sheets that "
+                    "are read as one table need the same columns in the same order"
+                )
+            for i, column in enumerate(columns):
+                column += [_whole(row[i]) if i < len(row) else None for row in rows]
+    return names, columns
+
+
+def _chosen(
+    path: Path,
+    what: str,
+    error: type[InftdaError],
+    wanted: Sequence[str] | None,
+    skip_rows: int,
+) -> dict[str, list[tuple[Any, ...]]]:
+    """Rows of the sheets of a workbook that are wanted, by their names."""
     try:
         library = import_module("openpyxl")
     except ImportError:
@@ -256,32 +312,38 @@ def read_sheet(path: Path, *, what: str, error: type[InftdaError]) -> Sheet:
             "or save the sheet as CSV (UTF-8)"
         ) from None
     try:
-        sheets = _sheets(library, path)
+        found = _sheets(library, path, wanted or (), skip_rows)
     except Exception:  # noqa: BLE001 - of the library, which has no class of its own; may quote cells
-        sheets = None
-    if sheets is None:
+        found = None
+    if found is None:
         raise error(
             f"cannot read {what} as a workbook of Excel: it is damaged, locked by a password, too "
             f"large (more than {MOST_ROWS:,} rows, {MOST_CELLS:,} cells, {MOST_BYTES >> 20:,} MB) "
             "or something else; save it again as .xlsx, or as CSV (UTF-8)"
         )
-    if len(sheets) != 1:
-        found = "no sheet with anything in it" if not sheets else f"{len(sheets)} sheets"
-        raise error(f"{what} has {found}; keep one table, in one sheet")
-    header, *rows = sheets[0]
-    names = ["" if cell is None else str(_whole(cell)).strip() for cell in header]
-    longest = max(map(len, rows), default=0)
-    while len(names) > longest and not names[-1]:
-        names.pop()
-    if longest > len(names) or "" in names:
-        raise error(f"{what} has a column without a name; its first row must name all columns")
-    return names, [
-        [_whole(row[i]) if i < len(row) else None for row in rows] for i in range(len(names))
-    ]
+    titles, sheets = found
+    listed = ", ".join(map(repr, titles[:_SHOWN])) + ", ..." * (len(titles) > _SHOWN)
+    for name in wanted or ():
+        if not any(fnmatchcase(title, name) for title in titles):
+            raise error(f"{what} has no sheet {name!r}; its sheets are {listed}")
+    rows = {title: rows for title, rows in sheets.items() if rows}
+    empty = {*(wanted or ())} & {*sheets} - {*rows}
+    if empty or not rows:
+        which = f"sheet {min(empty)!r}" if empty else "no sheet"
+        raise error(
+            f"{what} has {which} with {'nothing' if empty else 'anything'} in it; give a table "
+            "with a header and rows"
+        )
+    if not wanted and len(rows) > 1:
+        hint = "" if wanted is None else "say which to read (`sheet=`), or "
+        raise error(f"{what} has {len(rows)} sheets, {listed}; {hint}keep one table, in one sheet")
+    return rows
 
 
-def _sheets(library: Any, path: Path) -> list[list[tuple[Any, ...]]]:
-    """Rows of every sheet that is not empty."""
+def _sheets(
+    library: Any, path: Path, wanted: Sequence[str], skip_rows: int
+) -> tuple[list[str], dict[str, list[tuple[Any, ...]]]]:
+    """Names of all sheets, and the rows of those that are wanted."""
     with zipfile.ZipFile(path) as packed:
         if sum(member.file_size for member in packed.infolist()) > MOST_BYTES:
             raise ValueError
@@ -290,13 +352,17 @@ def _sheets(library: Any, path: Path) -> list[list[tuple[Any, ...]]]:
         # Links to other workbooks are not even read.
         book = library.load_workbook(path, read_only=True, data_only=True, keep_links=False)
         try:
-            found = [_rows(sheet) for sheet in book.worksheets]
+            titles = [sheet.title for sheet in book.worksheets]
+            return titles, {
+                sheet.title: _rows(sheet, skip_rows)
+                for sheet in book.worksheets
+                if not wanted or any(fnmatchcase(sheet.title, name) for name in wanted)
+            }
         finally:
             book.close()
-    return [rows for rows in found if rows]
 
 
-def _rows(sheet: Any) -> list[tuple[Any, ...]]:
+def _rows(sheet: Any, skip_rows: int) -> list[tuple[Any, ...]]:
     """Rows that are not empty, each up to its last cell.
 
     A row may go on for 16,384 empty cells that have a colour; others must not become as long.
@@ -308,7 +374,7 @@ def _rows(sheet: Any) -> list[tuple[Any, ...]]:
         if number > MOST_ROWS or n_cells > MOST_CELLS:
             raise ValueError
         length = max((i for i, cell in enumerate(row, start=1) if cell is not None), default=0)
-        if length:
+        if length and number > skip_rows:
             rows.append(row[:length])
     return rows
 

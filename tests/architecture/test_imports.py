@@ -21,6 +21,7 @@ LAYERS = (
     "options",
     "screen",
     "files",
+    "stores",
     "kernels",
     "threads",
     "tables",

@@ -1,6 +1,7 @@
 """Whatever Spark reads can be released."""
 
 import gzip
+import zipfile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,10 +15,11 @@ from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
-from inftda.reading import Columns, CsvFile, SqlQuery
+from inftda.reading import Columns, SqlQuery, TableFile
 from inftda.spark.reading import open_table, read_leaves
 from inftda.spark.session import settings
 from inftda.tree import Axis
+from leaf_counts import leaf_counts
 
 ROWS = [("001", "002", "5"), ("002", "001", "7")]
 
@@ -63,7 +65,7 @@ def test_csv_cells_stay_the_text_that_is_written(spark, tmp_path):
 def test_packed_quoted_and_latin_csv_is_read(spark, tmp_path):
     with gzip.open(tmp_path / "flows.csv.gz", "wb") as file:
         file.write('origin,"destination, or so"\n"Li\xe8ge","a ""b"""\n'.encode("latin-1"))
-    source = CsvFile(tmp_path / "flows.csv.gz", encoding="latin-1")
+    source = TableFile(tmp_path / "flows.csv.gz", encoding="latin-1")
     names, rows = rows_of(spark, source)
     assert names == ("origin", "destination, or so")
     assert rows == [("Li\xe8ge", 'a "b"')]
@@ -167,3 +169,13 @@ def test_a_failing_part_says_nothing_of_its_rows(spark, executor_logs):
     logs = [path.read_text(errors="replace") for path in executor_logs.rglob("std*")]
     assert logs
     assert not any("canary" in text for text in logs)
+
+
+def test_what_spark_cannot_read_is_read_by_the_driver(spark, tmp_path):
+    """Lines above the header, a matrix, and a zip file, alike on one machine and on a cluster."""
+    (tmp_path / "flows.csv").write_text("2026\n,1,2\n1,3,-\n2,,4\n")
+    with zipfile.ZipFile(tmp_path / "flows.zip", "w") as packed:
+        packed.write(tmp_path / "flows.csv", "flows.csv")
+    for name in ("flows.csv", "flows.zip"):
+        source = TableFile(tmp_path / name, matrix=True, skip_rows=1)
+        assert leaf_counts(collect(read(spark, source))) == {(0, 0): 3, (1, 1): 4}

@@ -18,6 +18,7 @@ from inftda.privacy.unit import Unit
 from inftda.reading import SqlQuery
 from patience import PATIENCE
 
+adbc_driver_postgresql = pytest.importorskip("adbc_driver_postgresql", reason="see below")
 pg = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the extra `sql` is not installed")
 
 pytestmark = pytest.mark.slow
@@ -208,3 +209,27 @@ def test_no_connection_is_left_open(read, database):
             "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
         assert cursor.fetchone() == (0,)
+
+
+def test_a_profile_of_adbc_names_driver_and_address(read, database, tmp_path, monkeypatch):
+    """As for databases whose drivers are not known here; nothing can be written there either."""
+    monkeypatch.setenv("ADBC_PROFILE_PATH", str(tmp_path))
+    monkeypatch.setenv("TRIPS", database)
+    (tmp_path / "trips.toml").write_text(
+        "profile_version = 1\n"
+        f'driver = "{adbc_driver_postgresql._driver_path()}"\n'
+        '[Options]\nuri = "{{ env_var(TRIPS) }}"\n'
+    )
+    query = "SELECT origin, destination FROM trips -- of all"
+    assert read(query, "profile://trips").counts.sum() == N_ROWS
+    for statement in (
+        "DELETE FROM trips",
+        "WITH gone AS (DELETE FROM trips RETURNING *) TABLE gone",
+    ):
+        with pytest.raises(IngestError, match="refuses the query"):
+            read(statement, "profile://trips")
+    assert read(query, database).counts.sum() == N_ROWS
+    monkeypatch.setenv("TRIPS", database.replace("/postgres", "/nowhere"))
+    with pytest.raises(IngestError, match="cannot open the database") as error:
+        read(query, "profile://trips")
+    assert not leaks(str(error.value))

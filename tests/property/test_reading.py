@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
-from inftda.reading import Columns, CsvFile, read_leaves
+from inftda.reading import Columns, TableFile, read_leaves
 from inftda.tree import Axis
 from leaf_counts import leaf_counts
 from tiers import some
@@ -86,7 +86,7 @@ def test_files_read_back_are_the_flows(tmp_path_factory, rows, separator, n_file
             writer = csv.writer(handle, delimiter=separator)
             writer.writerows([("origin", "destination", "count"), *part])
     from_parquet = counted(str(folder / "*.parquet"))
-    from_csv = counted(CsvFile(folder / "*.csv", delimiter=separator))
+    from_csv = counted(TableFile(folder / "*.csv", delimiter=separator))
     assert from_parquet == from_csv == counted(str(folder / "*.csv")) == expected(rows)
 
 

@@ -6,6 +6,7 @@ Columns of codes are the levels, from coarse to fine. Of the others, `name` (of 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -14,12 +15,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inftda.areas import polygons
-from inftda.areas.features import has_features, read_features
+from inftda.areas.features import ENDINGS, has_features, read_features
 from inftda.areas.locations import LAT_NAMES, LON_NAMES, degrees
 from inftda.errors import HierarchyError
 from inftda.hierarchy import Hierarchy
 from inftda.places import MAX_LAT, MAX_LON, MAX_NAME, Places, tidy
-from inftda.tables import as_strings, distinct, find_texts, read_table
+from inftda.stores import ZIP, is_remote, local_file
+from inftda.tables import TABLE_ENDINGS, as_strings, distinct, find_texts, read_table
 
 #: The levels from coarse to fine; as a mapping, with the column of the names of each.
 Levels = Sequence[str] | Mapping[str, str | None]
@@ -36,7 +38,8 @@ def read_areas(source: Any, *, levels: Levels | None = None) -> Hierarchy:
     Args:
         source: a hierarchy, which is given back; a CSV or Parquet file or any table that speaks
             Arrow, one row per finest area; or polygons: GeoJSON, GeoPackage, shapefile, or a
-            geopandas frame, of which several may be one area.
+            geopandas frame, of which several may be one area. Files may be in a store, or packed
+            into a zip file.
         levels: the columns of codes from coarse to fine; `{level: column of names}` says where
             names are. By default all columns but those that have a meaning of their own.
 
@@ -51,6 +54,9 @@ def read_areas(source: Any, *, levels: Levels | None = None) -> Hierarchy:
     """
     if isinstance(source, Hierarchy):
         return source
+    if isinstance(source, str | Path) and (is_remote(source) or str(source).lower().endswith(ZIP)):
+        with local_file(source, (*TABLE_ENDINGS, *ENDINGS), HierarchyError) as file:
+            return read_areas(file, levels=levels)
     geometries, label = None, f"the {_WHAT}"
     if is_polygons := has_features(source):
         label, table, geometries = read_features(source)

@@ -35,6 +35,7 @@ from inftda.publication.trust import (
     warnings,
 )
 from inftda.screen import Meter
+from inftda.stores import is_remote
 
 TIMES = " \N{MULTIPLICATION SIGN} "
 FLOWS, AREAS, _RELEASE = "flows.parquet", "areas.csv", "release"
@@ -47,8 +48,9 @@ def release(call: Call, *, quiet: Quiet = False, json: Json = False) -> None:
         raise InftdaError("give FLOWS, the table to release, or both `sql=` and `database=`")
     if "out" not in call.given:
         raise InftdaError("give `out=`, the folder to write to")
-    out, said = Path(call.given["out"]), list[str]()
-    with _telling_what_is_published(out):
+    out, said = call.given["out"], list[str]()
+    out = out if is_remote(out) else Path(out)
+    with _telling_what_is_published(Path(out)):
         made = call.with_progress("draws", shown=not (quiet or json), on_message=said.append)
         # What a row was taken for, and what looks like a slip.
         counted, *slips = said or [""]
@@ -161,7 +163,7 @@ def _identity(folder: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def summary(release: Release, out: Path, *, counted: str = "") -> str:
+def summary(release: Release, out: str | Path, *, counted: str = "") -> str:
     """What was done, in plain words; `counted` says what a row was taken for."""
     tree = release.tree
     finest = [

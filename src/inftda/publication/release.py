@@ -9,16 +9,17 @@ sees the truth.
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from inftda.errors import ReleaseError
-from inftda.files import FLOWS_FILE, MANIFEST_FILE, whole_folder
+from inftda.files import FLOWS_FILE, MANIFEST_FILE
 from inftda.groupings import Grouping, asked_for, groupings
 from inftda.inference.agreement import TableFit, fit_table, table_fits
 from inftda.inference.measured import Measurements, NoisyTable
@@ -49,6 +50,7 @@ from inftda.publication.totals import (
 )
 from inftda.publication.trust import NOT_PRIVATE_LINE, LevelUse, level_uses, use_notes
 from inftda.screen import card
+from inftda.stores import fetched, is_remote, output_folder
 from inftda.tree import DESTINATION, ORIGIN, Tree
 
 if TYPE_CHECKING:
@@ -328,9 +330,17 @@ class Release:
     def _promise(self) -> str:
         return self.manifest.plan.describe() if self.manifest.private else NOT_PRIVATE_LINE
 
+    def in_memory(self) -> "Release":
+        """The same release, which no longer needs its folder."""
+        table, measured = (
+            pq.read_table(part) if isinstance(part, Path) else part
+            for part in (self.table, self.measured)
+        )
+        return replace(self, table=table, measured=measured)
+
     def save(self, out: str | Path, *, force: bool = False) -> "Release":
         """Write the release as a folder, atomically; one that is in a folder is copied as it is."""
-        with whole_folder(Path(out), check=check_release, force=force) as folder:
+        with output_folder(out, check=check_release, force=force) as folder:
             if isinstance(self.table, Path):
                 for path in own_files(self.table.parent, self.manifest):
                     shutil.copyfile(path, folder / path.name)
@@ -344,9 +354,12 @@ class Release:
 
 
 def open_release(path: Release | str | Path) -> Release:
-    """Read a release folder; a release that is open already is given back."""
+    """Read a release folder, also in a store; a release that is open already is given back."""
     if isinstance(path, Release):
         return path
+    if is_remote(path):
+        with fetched(path, ReleaseError, is_folder=True) as copy:
+            return open_release(Path(copy)).in_memory()
     folder = Path(path)
     if not folder.is_dir():
         raise ReleaseError(f"there is no release folder {str(folder)!r}; check the path")

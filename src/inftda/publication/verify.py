@@ -44,6 +44,7 @@ from inftda.publication.tables import (
     write_flows,
 )
 from inftda.publication.trust import misfit_warnings
+from inftda.stores import fetched
 from inftda.threads import Crew
 from inftda.tree import OffTree, Tree, TreeLevel
 
@@ -74,7 +75,8 @@ def verify(
     Raises:
         ReleaseError: something is wrong; the message says what.
     """
-    return tuple(_checks(Path(release), key, on_message or (lambda _: None)))
+    with fetched(release, ReleaseError, is_folder=True) as folder:
+        return tuple(_checks(Path(folder), key, on_message or (lambda _: None)))
 
 
 def _checks(folder: Path, key: str | Path | None, say: Callable[[str], object]) -> Iterator[str]:

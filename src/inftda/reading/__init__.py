@@ -11,25 +11,47 @@ Nothing here writes anywhere but to a private temporary directory that is remove
 no message contains a count, a person's id, or a password.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from inftda.errors import IngestError
 from inftda.options import TABLE, Group, Option
 from inftda.reading.columns import Columns, Unplaceable
 from inftda.reading.rows import read_leaves
-from inftda.reading.sources import CsvFile
+from inftda.reading.sources import TableFile
 from inftda.reading.sql_source import SqlQuery
 
-__all__ = ["Columns", "CsvFile", "SqlQuery", "Unplaceable", "read_leaves", "table_from"]
+__all__ = ["Columns", "SqlQuery", "TableFile", "Unplaceable", "read_leaves", "table_from"]
 
 
-def table_from(
+def table_from(  # noqa: PLR0913 - one keyword for each thing to say of a table
     path: Any = None,
     *,
     encoding: Annotated[
         str | None,
         Option("Encoding of a CSV file.", metavar="utf-8|utf-16|latin-1", panel=TABLE),
     ] = None,
+    sheet: Annotated[
+        Sequence[str],
+        Option(
+            "Sheet of a workbook of Excel; several are read as one table, and * stands for any "
+            "letters. By default the only one that is not empty.",
+            metavar="NAME",
+            panel=TABLE,
+            is_repeated=True,
+        ),
+    ] = (),
+    skip_rows: Annotated[
+        int, Option("Lines of a CSV file, or rows of a sheet, above its header.", panel=TABLE)
+    ] = 0,
+    matrix: Annotated[
+        bool,
+        Option(
+            "The table is a matrix: origins in its first column, destinations in its header, "
+            "counts in its cells; empty cells and dashes are zero.",
+            panel=TABLE,
+        ),
+    ] = False,
     sql: Annotated[
         str | None,
         Option("Query that gives the rows, in place of a file.", metavar="QUERY", panel=TABLE),
@@ -37,16 +59,22 @@ def table_from(
     database: Annotated[
         str | None,
         Option(
-            "Where to run it: postgresql://... or sqlite:///FILE.", metavar="ADDRESS", panel=TABLE
+            "Where to run it: postgresql://..., sqlite:///FILE, duckdb:///FILE, DRIVER://... of "
+            "any other driver of ADBC, or profile://NAME.",
+            metavar="ADDRESS",
+            panel=TABLE,
         ),
     ] = None,
 ) -> Any:
     """The table that options of the command line describe: one, and not two."""
+    given = {"encoding": encoding, "sheet": sheet, "skip_rows": skip_rows, "matrix": matrix}
+    said: dict[str, Any] = {name: value for name, value in given.items() if value}
     if sql is None and database is None:
-        return path if encoding is None or path is None else CsvFile(path, encoding=encoding)
-    if path is not None or encoding is not None or sql is None or database is None:
+        return TableFile(path, **said) if path is not None and said else path
+    if path is not None or said or sql is None or database is None:
         raise IngestError(
-            "give either a file, with `encoding=` if it is CSV, or both `sql=` and `database=`"
+            "give either a file, with what there is to say of it (`encoding=`, `sheet=`, "
+            "`skip_rows=`, `matrix=`), or both `sql=` and `database=`"
         )
     return SqlQuery(sql, database)
 
@@ -55,9 +83,10 @@ def table_from(
 Flows = Annotated[
     Any,
     Option(
-        "Trips (one row each) or flows (with a column of counts): a CSV, Parquet or Excel file, or "
-        "a folder or glob of CSV or Parquet files. In Python also any table that speaks Arrow, a "
-        "`CsvFile`, an `SqlQuery`, or with Spark whatever it reads.",
+        "Trips (one row each) or flows (with a column of counts): a CSV, Parquet or Excel file, "
+        "also packed (.csv.gz, .zip), or a folder or glob of them, here or in a store (s3://, "
+        "gs://, abfs://, https://). In Python also any table that "
+        "speaks Arrow, a `TableFile`, an `SqlQuery`, or with Spark whatever it reads.",
         metavar="FLOWS",
         is_argument=True,
     ),

@@ -278,6 +278,8 @@ def find_columns(
 
     And the count column; None if every row is one trip.
     """
+    if table.destinations:
+        _check_matrix(table, columns, axes)
     uses = [
         (name, str(columns.kind_of(axis.name)))
         for axis in axes
@@ -299,6 +301,28 @@ def find_columns(
             )
         taken[name] = role
     return [(table.position(name, *_ROLES[role]), name) for name, role in uses], count
+
+
+def _check_matrix(table: "Source", columns: Columns, axes: Sequence[Axis]) -> None:
+    """Refuse a matrix without a header of areas.
+
+    Its first line may then hold counts, so no number is shown that is not the code of an area.
+    """
+    if columns.count is None:
+        raise IngestError(f"the cells of {table.label}, a matrix, are counts; leave out `count=`")
+    for axis in axes:
+        if axis.name != DESTINATION:
+            continue
+        known = {*axis.hierarchy.codes(axis.hierarchy.depth).to_pylist()}
+        unknown = {*table.destinations} - known
+        is_number = any(name.lstrip("-").isdigit() for name in unknown)
+        if len(unknown) == len(table.destinations) or (columns.policy == "error" and is_number):
+            raise IngestError(
+                f"the header of {table.label} has names that are no areas of the finest level, and "
+                "are not shown here because they may be counts; a matrix has the codes of its "
+                "destinations there, with their leading zeros, and `skip_rows=` says how many "
+                "lines are above it"
+            )
 
 
 def _check_header(table: "Source", uses: Sequence[tuple[str | None, str]]) -> None:

@@ -33,7 +33,7 @@ from inftda.places import Places
 from inftda.reading import bounding, meaning
 from inftda.reading.columns import Columns, find_columns, may_be_empty
 from inftda.reading.meaning import SENTENCES, Column, Flaw
-from inftda.reading.sources import find_files, open_source
+from inftda.reading.sources import local_files, open_source
 from inftda.reading.sql_source import SqlQuery, open_query
 from inftda.reading.workspace import Workspace, quote
 from inftda.tables import as_arrow, as_numpy
@@ -81,7 +81,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
 ) -> Leaves:
     """Read trips or flows and count them per leaf.
 
-    The source is a path of a CSV (also .gz) or Parquet file, a folder or glob of them, a `CsvFile`,
+    The source is a path of a CSV, Parquet or Excel file, a folder or glob of them, a `TableFile`,
     an `SqlQuery`, a pandas, polars or pyarrow table, a mapping of columns, or any Arrow stream. The
     unit is needed for a person column and for dropping rows; the choice of a person's trips comes
     from a secure source unless another is given. `say` is told what a row was taken for, and
@@ -97,8 +97,10 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
     [(0, 1, 2), (1, 1, 1)]
     """
     columns.check(axes, unit)
-    files = find_files(source)
-    with Workspace(files, memory_limit=memory_limit, threads=threads) as workspace:
+    with (
+        local_files(source) as files,
+        Workspace(files, memory_limit=memory_limit, threads=threads) as workspace,
+    ):
         if isinstance(source, SqlQuery):
             table = open_query(source, workspace)
         else:
@@ -171,6 +173,7 @@ class Rows:
 
     There is a column `person` if `has_person`. If `is_grouped`, each combination of codes occurs
     only once, or once for every flaw. Without a `count_name` every row of the input is one trip.
+    What a row of the input is called is `row`: in a matrix it is a cell.
     """
 
     label: str
@@ -181,6 +184,7 @@ class Rows:
     has_person: bool
     is_dropping: bool
     is_grouped: bool = False
+    row: str = "row"
 
     @classmethod
     def of(
@@ -219,6 +223,7 @@ class Rows:
             count_name=count,
             has_person=columns.person is not None,
             is_dropping=columns.policy == "drop",
+            row="cell" if table.destinations else "row",
         )
         rows.register(workspace)
         return rows._grouped(table, workspace, is_flawless=flaw == "0")
@@ -243,8 +248,9 @@ class Rows:
     @property
     def words(self) -> str:
         """What a row of the table was taken for."""
-        name = self.count_name
-        return "every row as one" if name is None else f"by column {name!r}"
+        if self.count_name is None:
+            return "every row as one"
+        return "by cell" if self.row == "cell" else f"by column {self.count_name!r}"
 
     @property
     def numbers(self) -> list[str]:
@@ -324,7 +330,7 @@ class Rows:
             flaw, n = min(flaws.items())
             raise IngestError(
                 SENTENCES[Flaw(flaw)].format(
-                    rows="1 row" if n == 1 else f"{n:,} rows",
+                    rows=f"1 {self.row}" if n == 1 else f"{n:,} {self.row}s",
                     have="has" if n == 1 else "have",
                     label=self.label,
                     count=self.count_name,

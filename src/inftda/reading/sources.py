@@ -18,12 +18,12 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import duckdb
@@ -31,8 +31,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inftda.errors import IngestError
+from inftda.reading.columns import COUNT
 from inftda.reading.workspace import pattern, quote
-from inftda.tables import CSV_ENDINGS, EXCEL_ENDINGS, PARQUET_ENDINGS, read_sheet, split_header
+from inftda.stores import ZIP, fetched, name_of, unpacked
+from inftda.tables import (
+    CSV_ENDINGS,
+    EXCEL_ENDINGS,
+    PARQUET_ENDINGS,
+    TABLE_ENDINGS,
+    read_sheets,
+    split_header,
+)
+from inftda.tree import DESTINATION, ORIGIN
 
 if TYPE_CHECKING:
     from inftda.reading.workspace import Workspace
@@ -41,8 +51,6 @@ T = TypeVar("T")
 
 #: Name of what is registered in the workspace.
 ARROW_INPUT: Final = "arrow_input"
-#: Of files that hold tables.
-ENDINGS: Final = CSV_ENDINGS + PARQUET_ENDINGS + EXCEL_ENDINGS
 #: By the names that Python and DuckDB know; DuckDB has no others built in.
 ENCODINGS: Final = ("utf-8", "utf-16", "latin-1")
 #: Bytes of a line, quoted line ends included; it is as much as DuckDB reads at once anyway.
@@ -57,27 +65,61 @@ _SHOWN: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class CsvFile:
-    """A CSV file whose delimiter or encoding must be given.
+class TableFile:
+    """A file of which more must be said than where it is.
 
     Attributes:
-        path: file, folder or glob; `.gz` is unpacked on the way.
-        delimiter: one character; without it the one of , ; tab | that splits the header most.
-        encoding: utf-8 (with or without a byte order mark), utf-16 or latin-1.
+        path: file, folder or glob; `.gz` and `.zip` are unpacked on the way.
+        encoding: of CSV: utf-8 (with or without a byte order mark), utf-16 or latin-1.
+        delimiter: of CSV, one character; by default the one of , ; tab | that splits the header
+            most.
+        sheet: of Excel, one or several, which are read as one table; * and ? stand for any letters.
+            By default the only one that is not empty.
+        skip_rows: how many lines of CSV, or rows of Excel, stand above the header.
+        matrix: whether it is a matrix of counts: origins in the first column, destinations in the
+            header. An empty cell and a dash are zero.
 
-    >>> CsvFile("trips.csv", delimiter=";", encoding="ISO-8859-1").encoding
+    >>> TableFile("trips.csv", delimiter=";", encoding="ISO-8859-1").encoding
     'latin-1'
     """
 
     path: str | Path
+    encoding: str | None = None
     delimiter: str | None = None
-    encoding: str = "utf-8"
+    sheet: str | Sequence[str] = ()
+    skip_rows: int = 0
+    matrix: bool = False
 
     def __post_init__(self) -> None:
         """Check what can be checked without the file."""
-        object.__setattr__(self, "encoding", _encoding_named(self.encoding))
+        if self.encoding is not None:
+            object.__setattr__(self, "encoding", _encoding_named(self.encoding))
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise IngestError(f"delimiter must be one character, got {self.delimiter!r}")
+        sheets = (self.sheet,) if isinstance(self.sheet, str) else tuple(self.sheet)
+        object.__setattr__(self, "sheet", sheets)
+        if self.skip_rows < 0:
+            raise IngestError(f"`skip_rows=` must be at least 0, got {self.skip_rows}")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is said but how text is written, so that Spark can read it as well."""
+        return not (self.sheet or self.skip_rows or self.matrix)
+
+    def check(self, kind: str) -> None:
+        """Refuse what cannot be said of files of this kind."""
+        of_text = (self.encoding, self.delimiter) != (None, None)
+        for is_said, kinds, said in (
+            (of_text, {"CSV"}, "the encoding and the separator"),
+            (bool(self.sheet), {"Excel"}, "`sheet=`"),
+            (bool(self.skip_rows), {"CSV", "Excel"}, "`skip_rows=`"),
+            (self.matrix, {"CSV", "Excel"}, "`matrix=`"),
+        ):
+            if is_said and kind not in kinds:
+                raise IngestError(
+                    f"{label_of(self.path)} is not a file of {' or '.join(sorted(kinds))}; leave "
+                    f"out {said}"
+                )
 
 
 def _encoding_named(name: str) -> str:
@@ -99,7 +141,8 @@ class Source:
 
     `select` makes SQL for the columns at some positions, called c0, c1, ..., and `explain` makes of
     DuckDB's message what is wrong, without a cell of the table in it. A stream is not repeatable:
-    it can be read once. If names are the header of a file, they may be somebody's row.
+    it can be read once. If names are the header of a file, they may be somebody's row. A matrix
+    has `destinations`, and each of its cells is a row.
     """
 
     label: str
@@ -108,6 +151,7 @@ class Source:
     explain: Callable[[str], str] = field(repr=False)
     is_repeatable: bool = True
     has_header: bool = False
+    destinations: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.names:
@@ -162,42 +206,58 @@ def attempt(action: Callable[[], T], label: str, explain: Callable[[str], str]) 
 
 
 def open_source(source: Any, files: Sequence[Path], workspace: Workspace) -> Source:
-    """Make a table known to the workspace; `files` is what `find_files` finds for it."""
-    if isinstance(source, CsvFile):
-        if _kind(files[0]) != "CSV":
-            raise IngestError(f"{label_of(source.path)} is not a CSV file; leave out the encoding")
-        return _open_csv(files, source)
-    if not isinstance(source, str | Path):
+    """Make a table known to the workspace; `files` is what `local_files` finds for it."""
+    if isinstance(source, str | Path):
+        source = TableFile(source)
+    if not isinstance(source, TableFile):
         return _open_table(source, workspace)
-    label = label_of(source)
-    if _kind(files[0]) == "Parquet":
-        return _open_parquet(files, label, workspace)
-    if _kind(files[0]) == "CSV":
-        return _open_csv(files, CsvFile(source))
-    if len(files) > 1:
-        raise IngestError(f"{label} has {len(files)} workbooks; give one, or save them as CSV")
-    names, columns = read_sheet(files[0], what=label, error=IngestError)
-    return _open_columns(names, columns, workspace, label, has_header=True)
+    kind = _kind(files[0])
+    source.check(kind)
+    if kind == "Parquet":
+        return _open_parquet(files, label_of(source.path), workspace)
+    opened = (
+        _open_csv(files, source) if kind == "CSV" else _open_workbooks(files, source, workspace)
+    )
+    return _unfolded(opened) if source.matrix else opened
 
 
 def label_of(path: str | Path) -> str:
     """What a file or folder is called in messages."""
-    return repr(Path(path).name)
+    return repr(name_of(path))
 
 
 # --- files
 
 
-def find_files(source: Any) -> list[Path]:
-    """The files of a path, folder or glob: all of one kind, sorted; none of other sources."""
-    path = source.path if isinstance(source, CsvFile) else source
+@contextmanager
+def local_files(source: Any) -> Iterator[list[Path]]:
+    """The files of a path, folder or glob: all of one kind, sorted; none of other sources.
+
+    Those that are in a store, or packed into zip files, are copied to a private folder first.
+    """
+    path = source.path if isinstance(source, TableFile) else source
     if not isinstance(path, str | Path):
-        return []
+        yield []
+        return
+    with (
+        fetched(path, IngestError, is_wanted=_is_data) as here,
+        unpacked(_find_files(here), TABLE_ENDINGS, IngestError) as files,
+    ):
+        kinds = {_kind(file) for file in files}
+        if len(kinds) > 1:
+            raise IngestError(
+                f"{label_of(path)} holds both {' and '.join(sorted(kinds))} files; keep one"
+            )
+        yield files
+
+
+def _find_files(path: str | Path) -> list[Path]:
     root = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps "..", DuckDB does not
     if root.is_file():
         files = [root]
     elif root.is_dir():
-        files = [file for file in sorted(root.rglob("*")) if _is_data(file, root)]
+        inside = (file for file in sorted(root.rglob("*")) if file.is_file())
+        files = [file for file in inside if _is_data(str(file.relative_to(root)))]
     elif root.exists():
         raise IngestError(
             f"{str(path)!r} is a pipe or a device, and a table is read more than once; write it to "
@@ -207,18 +267,15 @@ def find_files(source: Any) -> list[Path]:
         files = sorted(Path(name) for name in glob.glob(str(root), recursive=True))  # noqa: PTH207 - Path.glob refuses absolute patterns
         files = [file for file in files if file.is_file()]
     if not files:
-        what = "no CSV or Parquet file in the folder" if root.is_dir() else "no file"
+        what = "no CSV, Parquet or Excel file in the folder" if root.is_dir() else "no file"
         raise IngestError(f"there is {what} {str(path)!r}; check the path")
-    kinds = {_kind(file) for file in files}
-    if len(kinds) > 1:
-        raise IngestError(f"{str(path)!r} holds both {' and '.join(sorted(kinds))} files; keep one")
     return files
 
 
-def _is_data(file: Path, folder: Path) -> bool:
+def _is_data(name: str) -> bool:
     """Whether a file in a folder is meant to be read: not hidden, not `_SUCCESS` and the like."""
-    is_hidden = any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-    return not is_hidden and file.is_file() and file.name.lower().endswith(ENDINGS)
+    is_hidden = any(part.startswith((".", "_")) for part in PurePath(name).parts)
+    return not is_hidden and name.lower().endswith((*TABLE_ENDINGS, ZIP))
 
 
 def _kind(file: Path) -> str:
@@ -226,7 +283,8 @@ def _kind(file: Path) -> str:
     for kind, endings in kinds.items():
         if file.name.lower().endswith(endings):
             return kind
-    raise IngestError(f"{file.name!r} has an unknown ending; use one of {', '.join(ENDINGS)}")
+    listed = ", ".join((*TABLE_ENDINGS, ZIP))
+    raise IngestError(f"{file.name!r} has an unknown ending; use one of {listed}")
 
 
 def _listed(files: Sequence[Path]) -> str:
@@ -240,7 +298,8 @@ def _by_position(relation: str, n_columns: int, positions: Sequence[int]) -> str
     return f"SELECT {chosen} FROM {relation} AS input_row({columns})"  # noqa: S608 - our own names
 
 
-def _open_csv(files: Sequence[Path], options: CsvFile) -> Source:
+def _open_csv(files: Sequence[Path], options: TableFile) -> Source:
+    encoding = options.encoding or ENCODINGS[0]
     headers = [_read_header(file, options) for file in files]
     names, delimiter = headers[0]
     for file, header in zip(files, headers, strict=True):
@@ -250,7 +309,7 @@ def _open_csv(files: Sequence[Path], options: CsvFile) -> Source:
     relation = (
         f"read_csv({_listed(files)}, auto_detect = false, header = true, "
         f"delim = {quote(delimiter)}, quote = '\"', escape = '\"', "
-        f"encoding = {quote(options.encoding)}, "
+        f"encoding = {quote(encoding)}, skip = {options.skip_rows:d}, "
         f"max_line_size = {MAX_LINE:d}, buffer_size = {MAX_LINE:d}, columns = {{{columns}}})"
     )
     label = label_of(options.path)
@@ -258,28 +317,39 @@ def _open_csv(files: Sequence[Path], options: CsvFile) -> Source:
         label,
         tuple(names),
         partial(_by_position, relation, len(names)),
-        partial(_explain_csv, label, options.encoding),
+        partial(_explain_csv, label, encoding),
         has_header=True,
     )
 
 
-def _read_header(path: Path, options: CsvFile) -> tuple[list[str], str]:
+def _read_header(path: Path, options: TableFile) -> tuple[list[str], str]:
     """Column names of a CSV file, and the separator."""
     label = repr(path.name)
     opener = gzip.open if path.name.lower().endswith(".gz") else open
-    codec = "utf-8-sig" if options.encoding == "utf-8" else options.encoding
+    encoding = options.encoding or ENCODINGS[0]
+    codec = "utf-8-sig" if encoding == "utf-8" else encoding
     try:
         with opener(path, "rb") as raw, io.TextIOWrapper(raw, codec) as handle:
+            above = [handle.readline(_MAX_HEADER) for _ in range(options.skip_rows)]
             line = handle.readline(_MAX_HEADER)
     except UnicodeError:
-        raise IngestError(_wrong_encoding(label, options.encoding)) from None
+        raise IngestError(_wrong_encoding(label, encoding)) from None
     except (OSError, EOFError, zlib.error):
         raise IngestError(f"cannot read {label}: {_DAMAGED}") from None
     if len(line) == _MAX_HEADER:
         raise IngestError(f"the first line of {label} has no end; is this a CSV file?")
     if not line.strip():
-        raise IngestError(f"{label} is empty; give a table with a header and rows")
-    return split_header(line.rstrip("\r\n"), options.delimiter)
+        where = f" from line {options.skip_rows + 1} on" if options.skip_rows else ""
+        raise IngestError(f"{label} is empty{where}; give a table with a header and rows")
+    names, delimiter = split_header(line.rstrip("\r\n"), options.delimiter)
+    # DuckDB would skip all lines up to the end of a quote that these leave open.
+    cell = rf'(^|{re.escape(delimiter)})"([^"]|"")*"(?={re.escape(delimiter)}|$)'
+    if any('"' in re.sub(cell, r"\1", text.rstrip("\r\n")) for text in above):
+        raise IngestError(
+            f"the lines above the header of {label} have a quote that does not end where its cell "
+            "ends; remove these lines, and leave out `skip_rows=`"
+        )
+    return names, delimiter
 
 
 def _explain_csv(label: str, encoding: str, message: str) -> str:
@@ -310,6 +380,54 @@ def _other_columns(file: Path, first: Path) -> IngestError:
     return IngestError(
         f"{file.name!r} has a different header from {first.name!r}; files that are read as one "
         "table need the same columns in the same order"
+    )
+
+
+def _open_workbooks(files: Sequence[Path], options: TableFile, workspace: Workspace) -> Source:
+    label = label_of(options.path)
+    names, columns = read_sheets(
+        files,
+        what=label,
+        error=IngestError,
+        sheets=options.sheet,
+        skip_rows=options.skip_rows,
+        is_matrix=options.matrix,
+    )
+    if options.matrix:
+        # Each cell becomes text by itself, whatever is beside it.
+        columns = [
+            pa.array((None if cell is None else str(cell) for cell in column), pa.string())
+            for column in columns
+        ]
+    return _open_columns(names, columns, workspace, label, has_header=True)
+
+
+def _unfolded(matrix: Source) -> Source:
+    """A matrix of text as flows: a row for each of its cells."""
+    _, *destinations = matrix.names
+    if not destinations or len({*destinations}) < len(destinations):
+        # Not which: without a header, the first line holds counts.
+        flaw = "names a destination twice" if destinations else "has one column"
+        raise IngestError(
+            f"the header of {matrix.label} {flaw}; a matrix has origins in its first column and "
+            "destinations in its header, each once"
+        )
+
+    def select(positions: Sequence[int]) -> str:
+        inside = matrix.select(range(len(matrix.names)))
+        cells = ", ".join(f"c{i}" for i in range(1, len(matrix.names)))
+        codes = ", ".join(map(quote, destinations))
+        rows = f"SELECT c0, unnest([{codes}]) AS code, unnest([{cells}]) AS cell FROM ({inside})"  # noqa: S608 - our own names, and quoted ones
+        n = "CASE WHEN cell IS NULL OR trim(cell) IN ('', '-') THEN '0' ELSE cell END"
+        chosen = ", ".join(f"{('c0', 'code', n)[at]} AS c{i}" for i, at in enumerate(positions))
+        return f"SELECT {chosen} FROM ({rows})"  # noqa: S608 - likewise
+
+    return replace(
+        matrix,
+        names=(ORIGIN, DESTINATION, COUNT),
+        select=select,
+        has_header=False,
+        destinations=tuple(destinations),
     )
 
 

@@ -1,13 +1,19 @@
-"""SQL queries against a database: SQLite by Python itself, PostgreSQL by ADBC (extra `sql`).
+"""SQL queries against a database: SQLite by Python itself, every other by ADBC (extra `sql`).
 
-The session is read-only. PostgreSQL's columns have types; SQLite's have none, so each of its cells
-becomes text. A password must never leave: it is not in the printed form of a query, and
-what a driver says, which may quote a piece of an address or a row, is never passed on. Its error is
-reported by its SQLSTATE, and never chained, because a chain is printed.
+A driver of ADBC gives a stream of Arrow, whose columns have types. SQLite's have none, and its
+driver would infer them from rows, so each of its cells becomes text here.
+
+Nothing is written: sessions of PostgreSQL, DuckDB and SQLite are read-only, and in other databases
+the query stands inside of another, where only a query can stand.
+
+A password must never leave: it is not in the printed form of a query, and what a driver says, which
+may quote a piece of an address or a row, is never passed on. Its error is reported by its SQLSTATE,
+and never chained, because a chain is printed.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -26,7 +32,11 @@ if TYPE_CHECKING:
     from inftda.reading.workspace import Workspace
 
 _LABEL: Final = "the SQL query"
-_POSTGRESQL: Final = ("postgresql://", "postgres://")
+#: An address names its driver, and a profile of ADBC its own.
+_ADDRESS: Final = re.compile(r"([a-z][a-z0-9_]*)://.*", re.DOTALL)
+_PROFILE: Final = "profile"
+#: Databases in a file, whose path follows three slashes.
+_FILES: Final = frozenset({"sqlite", "duckdb"})
 #: Rows that are fetched from SQLite at once.
 _BATCH_ROWS: Final = 1 << 14
 #: A cell of SQLite as text: whole numbers as digits, other numbers with all their digits, and
@@ -52,9 +62,11 @@ class SqlQuery:
 
     Attributes:
         query: one SELECT statement.
-        database: `postgresql://user:password@host:port/name` or `sqlite:///path/to/file`
-            (four slashes for an absolute path). Special characters of a password are
-            percent-encoded; better still, leave the password to PGPASSWORD or ~/.pgpass.
+        database: `postgresql://user:password@host:port/name`; `sqlite:///path/to/file` or
+            `duckdb:///path/to/file` (four slashes for an absolute path); the address of any other
+            database with a driver of ADBC, which it begins with, as `snowflake://...`; or
+            `profile://name`, a connection profile of ADBC. Special characters of a password are
+            percent-encoded; better still, leave it to PGPASSWORD, ~/.pgpass or a profile.
 
     >>> SqlQuery("SELECT * FROM trips", "postgresql://me:secret@localhost/mobility")
     SqlQuery('SELECT * FROM trips', 'postgresql://...')
@@ -77,14 +89,16 @@ class SqlQuery:
 
 def open_query(source: SqlQuery, workspace: Workspace) -> Source:
     """Run a query; its rows are streamed, and the workspace closes the database."""
-    if source.database.startswith("sqlite:///"):
+    found = _ADDRESS.fullmatch(source.database)
+    if found is None or (found[1] in _FILES and not source.database.startswith(f"{found[1]}:///")):
+        raise IngestError(
+            "the database address must start with postgresql://, sqlite:///, duckdb:/// (as "
+            "sqlite:///path, or sqlite:////path if it is absolute), the name of another driver of "
+            "ADBC, or profile://; or export the table to Parquet"
+        )
+    if found[1] == "sqlite":
         return _open_sqlite(source, workspace)
-    if source.database.startswith(_POSTGRESQL):
-        return _open_postgresql(source, workspace)
-    raise IngestError(
-        "the database address must start with postgresql:// or sqlite:/// (sqlite:///path, or "
-        "sqlite:////path if it is absolute); other databases: export the table to Parquet"
-    )
+    return _open_adbc(source, found[1], workspace)
 
 
 def _explain(message: str) -> str:
@@ -144,31 +158,33 @@ def _sqlite_batches(
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _open_postgresql(source: SqlQuery, workspace: Workspace) -> Source:
-    query = source.statement
+def _open_adbc(source: SqlQuery, scheme: str, workspace: Workspace) -> Source:
+    query, name = source.statement, "postgresql" if scheme == "postgres" else scheme
     try:
-        driver: Any = import_module("adbc_driver_postgresql.dbapi")
+        manager: Any = import_module("adbc_driver_manager.dbapi")
+        given = _connected_by(source.database, name)
     except ImportError:
+        driver = "postgresql" if name == "postgresql" else "manager"
         raise MissingExtraError(
-            "reading from a database needs adbc-driver-postgresql; "
+            f"reading from a database needs adbc-driver-{driver}; "
             "install it with: pip install 'inftda-od[sql]'"
         ) from None
     # The errors below are raised outside of `except`, so that the driver's own error, which
     # may quote an address or a row, is not even their context.
-    connection, failure = _attempt(lambda: driver.connect(source.database, autocommit=True))
+    connection, failure = _attempt(lambda: manager.connect(**given, autocommit=True))
     if failure is not None:
-        raise IngestError(
-            "cannot open the database; check that the server runs, user, password and address: "
-            "postgresql://user:password@host:port/name, with special characters of the password "
-            "percent-encoded (@ as %40, / as %2F, ? as %3F, % as %25)"
-        )
+        raise IngestError(_unopened(name, failure))
     workspace.callback(connection.close)
     cursor = connection.cursor()
     workspace.callback(cursor.close)
 
     def execute() -> pa.RecordBatchReader:
-        cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
-        cursor.execute(query)
+        # It may end in a comment, which ends with its line: PostgreSQL's driver puts it into COPY.
+        if name == "postgresql":
+            cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+            cursor.execute(f"{query}\n")
+        else:
+            cursor.execute(f"SELECT * FROM ({query}\n) AS input_rows")  # noqa: S608 - the user's
         return cursor.fetch_record_batch()
 
     reader, failure = _attempt(execute)
@@ -189,6 +205,66 @@ def _open_postgresql(source: SqlQuery, workspace: Workspace) -> Source:
         return f"SELECT {', '.join(columns)} FROM ({opened.select(positions)})"  # noqa: S608 - our own names
 
     return replace(opened, select=select, explain=_explain)
+
+
+def _connected_by(database: str, name: str) -> dict[str, Any]:
+    """What the manager of ADBC's drivers connects by.
+
+    Raises:
+        ImportError: the driver of PostgreSQL is not installed.
+    """
+    if name == _PROFILE:
+        return {"db_kwargs": {"uri": database}}
+    if name != "duckdb":
+        return {"driver": _driver(name), "db_kwargs": {"uri": database}}
+    path = Path(database.removeprefix("duckdb:///"))
+    if not path.is_file():
+        raise IngestError(f"there is no DuckDB file {str(path)!r}; check the path")
+    settings = {
+        "path": str(path),
+        "access_mode": "READ_ONLY",
+        # Views of a stranger's file must not read others.
+        "enable_external_access": "false",
+    }
+    return {"driver": _driver(name), "entrypoint": "duckdb_adbc_init", "db_kwargs": settings}
+
+
+def _driver(name: str) -> str:
+    """The library of a driver, or its name if it is installed without a package of Python."""
+    try:
+        package: Any = import_module(f"adbc_driver_{name}")
+    except ImportError:
+        if name == "postgresql":
+            raise
+        return name
+    find = getattr(package, "driver_path", None) or package._driver_path  # noqa: SLF001 - all have it
+    return str(find())
+
+
+def _unopened(name: str, failure: Exception) -> str:
+    if name == "postgresql":
+        return (
+            "cannot open the database; check that the server runs, user, password and address: "
+            "postgresql://user:password@host:port/name, with special characters of the password "
+            "percent-encoded (@ as %40, / as %2F, ? as %3F, % as %25)"
+        )
+    is_missing = getattr(getattr(failure, "status_code", None), "name", "") == "NOT_FOUND"
+    if is_missing and name == _PROFILE:
+        return "there is no such connection profile of ADBC, or no driver that it names; check both"
+    if is_missing:
+        return (
+            f"there is no driver of ADBC called {name!r} here; install it (as pip install "
+            f"adbc-driver-{name}), give a profile://, or export the table to Parquet"
+        )
+    if name == "duckdb":
+        return (
+            "cannot open the DuckDB file: it is damaged, of a newer version, or another program "
+            "writes to it"
+        )
+    return (
+        "cannot open the database; check that it can be reached, user, password, and the address "
+        f"that the driver {name!r} of ADBC wants (or put them into a profile://)"
+    )
 
 
 def _is_numeric(field: pa.Field) -> bool:

@@ -11,10 +11,8 @@ a network, and none of that can be changed again.
 from __future__ import annotations
 
 import glob
-import tempfile
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import duckdb
@@ -22,11 +20,12 @@ import numpy as np
 import pyarrow as pa
 
 from inftda.errors import IngestError
-from inftda.files import private_folder
+from inftda.files import scratch_folder
 from inftda.tables import as_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -57,6 +56,7 @@ class Workspace(ExitStack):
         self._files = files
         self._settings = {"memory_limit": memory_limit, "threads": threads}
         self._can_spill = can_spill
+        self._known: dict[pa.DataType, bool] = {}
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -68,14 +68,7 @@ class Workspace(ExitStack):
     def _make_directory(self, stack: ExitStack) -> str:
         if not self._can_spill:
             return ""
-        parent = Path(tempfile.gettempdir())
-        try:
-            return str(stack.enter_context(private_folder(parent, SPILL_PREFIX)))
-        except OSError as problem:
-            raise IngestError(
-                f"cannot make a temporary directory in {str(parent)!r}: {problem.strerror}; set "
-                "TMPDIR to one that exists and can be written to"
-            ) from None
+        return str(stack.enter_context(scratch_folder(SPILL_PREFIX, IngestError)))
 
     def _connect(self, directory: str) -> duckdb.DuckDBPyConnection:
         config: dict[str, Any] = {
@@ -124,11 +117,13 @@ class Workspace(ExitStack):
 
     def knows(self, kind: pa.DataType) -> bool:
         """Whether DuckDB knows this type of Arrow."""
-        try:
-            self._connection.register("sample", pa.schema({"sample": kind}).empty_table())
-        except duckdb.NotImplementedException:
-            return False
-        return True
+        if kind not in self._known:
+            self._known[kind] = True
+            try:
+                self._connection.register("sample", pa.schema({"sample": kind}).empty_table())
+            except duckdb.NotImplementedException:
+                self._known[kind] = False
+        return self._known[kind]
 
     def describe(self, sql: str) -> list[tuple[str, str]]:
         """Name and DuckDB type of each column of a query, without running it."""

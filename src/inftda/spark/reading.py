@@ -31,7 +31,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from inftda.errors import IngestError
 from inftda.noise.bits import RandomSource
 from inftda.privacy.unit import Unit
-from inftda.reading import Columns, CsvFile, SqlQuery, bounding
+from inftda.reading import Columns, SqlQuery, TableFile, bounding
 from inftda.reading import read_leaves as read_here
 from inftda.reading.rows import Rows
 from inftda.reading.sources import ARROW_INPUT, Source, label_of, not_utf8
@@ -39,7 +39,8 @@ from inftda.reading.workspace import Workspace
 from inftda.spark import tasks
 from inftda.spark.session import SPARK_ERRORS, Parcel, is_local, parcel
 from inftda.spark.tasks import Batches, Made
-from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS, split_header
+from inftda.stores import STORES, ZIP
+from inftda.tables import CSV_ENDINGS, EXCEL_ENDINGS, PARQUET_ENDINGS, split_header
 from inftda.tree import Axis
 from inftda.truth import MAX_TOTAL, Leaves, check_total
 
@@ -88,8 +89,9 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
     """Read trips or flows and count them per leaf; see `inftda.reading.read_leaves`.
 
     The source is a Spark frame, a path, folder or glob of Parquet or CSV files wherever Spark
-    reads them, the name of a table in Spark's catalogue, or a `CsvFile`. What only the driver can
-    reach is read there: tables in memory, and files where there is no cluster.
+    reads them, the name of a table in Spark's catalogue, or a `TableFile`. What only the driver can
+    read is read there: tables in memory, workbooks, matrices, zip files, files with lines above
+    their header, and all files where there is no cluster.
     """
     columns.check(axes, unit)
     if isinstance(source, SqlQuery):
@@ -342,25 +344,30 @@ def attempt(label: str, action: Callable[[], T]) -> T:
     )
 
 
-def open_table(session: SparkSession, source: Any) -> SparkTable | None:
+def open_table(session: SparkSession, source: Any) -> SparkTable | None:  # noqa: PLR0911 - many kinds
     """A source as a frame; None if it is read on the driver."""
     if isinstance(source, DataFrame):
         return SparkTable.of(source, "the table")
-    path = source.path if isinstance(source, CsvFile) else source
+    path = source.path if isinstance(source, TableFile) else source
     if not isinstance(path, str | Path):
         return None
     name, label = str(path), label_of(path)
-    kind = "CSV" if isinstance(source, CsvFile) else _kind(name)
+    is_said = isinstance(source, TableFile) and not source.is_plain
+    if is_said or name.startswith("https:") or name.lower().endswith((ZIP, *EXCEL_ENDINGS)):
+        return None
+    kind = "CSV" if isinstance(source, TableFile) else _kind(name)
     if kind is None:
         # A path is not a table name, and Spark's parser says so with an error.
         with suppress(*SPARK_ERRORS):
             if session.catalog.tableExists(name):
                 return SparkTable.of(session.table(name), label)
-    # Spark would take every row apart to hand it to Python, and without a cluster for nothing.
-    if is_local(session.sparkContext.master) and Path(name).exists():
+    # Spark would take every row apart to hand it to Python, and without a cluster for nothing. Nor
+    # does it bring what reads stores.
+    is_here = Path(name).exists() or name.startswith(tuple(f"{one}://" for one in STORES))
+    if is_here and is_local(session.sparkContext.master):
         return None
     if (kind or _kind_inside(session, name)) == "CSV":
-        return _from_csv(session, source if isinstance(source, CsvFile) else CsvFile(name))
+        return _from_csv(session, source if isinstance(source, TableFile) else TableFile(name))
     # All files are asked for their types: otherwise Spark takes those of one, and what it makes
     # of cells of another type is anybody's guess.
     reader = session.read.option("mergeSchema", True)
@@ -392,7 +399,7 @@ def _kind_inside(session: SparkSession, folder: str) -> str:
     return str(kinds.pop())
 
 
-def _from_csv(session: SparkSession, source: CsvFile) -> SparkTable:
+def _from_csv(session: SparkSession, source: TableFile) -> SparkTable:
     """All cells as text; nothing is guessed but the separator, from the header."""
     path, label = str(source.path), label_of(source.path)
     header = _read_header(session, source, label)
@@ -406,7 +413,7 @@ def _from_csv(session: SparkSession, source: CsvFile) -> SparkTable:
     reader = session.read.options(
         header=True,
         sep=separator,
-        encoding=_ENCODINGS[source.encoding],
+        encoding=_ENCODINGS[source.encoding or "utf-8"],
         quote='"',
         escape='"',
         ignoreLeadingWhiteSpace=False,
@@ -426,10 +433,13 @@ def _from_csv(session: SparkSession, source: CsvFile) -> SparkTable:
     )
 
 
-def _read_header(session: SparkSession, source: CsvFile, label: str) -> str:
+def _read_header(session: SparkSession, source: TableFile, label: str) -> str:
     """The first line of the first file."""
     lines = session.read.options(
-        sep=_NO_SEPARATOR, quote="", encoding=_ENCODINGS[source.encoding], maxCharsPerColumn=1 << 20
+        sep=_NO_SEPARATOR,
+        quote="",
+        encoding=_ENCODINGS[source.encoding or "utf-8"],
+        maxCharsPerColumn=1 << 20,
     )
     row = attempt(label, lambda: lines.csv(str(source.path)).head())
     if row is None or not (row[0] or "").strip():

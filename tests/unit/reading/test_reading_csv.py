@@ -9,7 +9,7 @@ import pytest
 
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.reading import CsvFile, sources
+from inftda.reading import TableFile, sources
 
 EXPECTED = {("001", "002"): 3, ("003", "001"): 5}
 TEXT = "origin,destination,count\n001,002,3\n003,001,5\n"
@@ -26,7 +26,7 @@ def test_usual_separators_and_line_ends_are_recognised(read, tmp_path, separator
     text = TEXT.replace(",", separator).replace("\n", line_end)
     assert read(write(tmp_path / "a.CSV", text)) == EXPECTED
     text = TEXT.replace(",", ":").replace("\n", line_end)
-    assert read(CsvFile(write(tmp_path / "a.tsv", text), delimiter=":")) == EXPECTED
+    assert read(TableFile(write(tmp_path / "a.tsv", text), delimiter=":")) == EXPECTED
 
 
 def test_gzip_is_unpacked(read, tmp_path):
@@ -73,7 +73,7 @@ def test_nothing_is_guessed_from_the_first_rows(read, tmp_path):
 def test_other_encodings_can_be_said(read, tmp_path, encoding):
     accents = Hierarchy.read({"town": ["Forlì", "Agliè"]})
     path = write(tmp_path / "a.csv", "città;n\nForlì;1\nAgliè;2\n", encoding)
-    source = CsvFile(path, encoding=encoding)
+    source = TableFile(path, encoding=encoding)
     assert read(source, axes=[("città", accents)], count="n") == {("Forlì",): 1, ("Agliè",): 2}
 
 
@@ -91,7 +91,7 @@ def test_the_wrong_encoding_is_one_clear_error_near_the_top_and_far_down(read, t
     [("UTF-8", "utf-8"), ("utf8", "utf-8"), ("UTF16", "utf-16"), ("ISO-8859-1", "latin-1")],
 )
 def test_an_encoding_may_go_by_its_other_names(tmp_path, name, known):
-    assert CsvFile(tmp_path / "a.csv", encoding=name).encoding == known
+    assert TableFile(tmp_path / "a.csv", encoding=name).encoding == known
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
@@ -99,15 +99,15 @@ def test_an_encoding_may_go_by_its_other_names(tmp_path, name, known):
 def test_parquet_that_is_read_as_text_is_refused_and_not_shown(read, tmp_path, name, encoding):
     pq.write_table(pa.table({"origin": ["Anna"], "destination": ["002"]}), tmp_path / name)
     with pytest.raises(IngestError, match=name) as caught:
-        read(CsvFile(tmp_path / name, encoding=encoding))
+        read(TableFile(tmp_path / name, encoding=encoding))
     assert "Anna" not in str(caught.value)
 
 
 def test_an_encoding_nobody_knows_is_refused_before_reading(tmp_path):
     with pytest.raises(IngestError, match="one of utf-8, utf-16, latin-1, got 'cp1252'"):
-        CsvFile(tmp_path / "a.csv", encoding="cp1252")
+        TableFile(tmp_path / "a.csv", encoding="cp1252")
     with pytest.raises(IngestError, match="one character"):
-        CsvFile(tmp_path / "a.csv", delimiter="::")
+        TableFile(tmp_path / "a.csv", delimiter="::")
 
 
 def test_cells_that_are_blank_are_missing(read, tmp_path):

@@ -39,7 +39,7 @@ def test_what_a_driver_says_of_an_address_is_not_passed_on(read, address):
 
 
 def test_a_missing_driver_names_the_extra_that_brings_it(read, monkeypatch):
-    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql.dbapi", None)
+    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
     with pytest.raises(
         MissingExtraError, match=r"needs adbc-driver-postgresql; .*inftda-od\[sql\]"
     ):
