@@ -232,7 +232,9 @@ def _prefix(out: Path) -> str:
 def _check_parent(out: Path, error: type[InftdaError]) -> None:
     parent = out.absolute().parent
     if not parent.is_dir():
-        raise error(f"there is no folder {str(parent)!r} to write into; make it first")
+        is_address = re.match(r"[a-z0-9]+:/", str(out)) is not None
+        hint = "only releases go to a store: write it to a path" if is_address else "make it first"
+        raise error(f"there is no folder {str(parent)!r} to write into; {hint}")
     if not os.access(parent, os.W_OK | os.X_OK):
         raise error(f"the folder {str(parent)!r} may not be written to; choose another")
 

@@ -226,7 +226,8 @@ class _Store:
     def fetch(self, folder: Path, is_wanted: Callable[[str], bool]) -> Path:
         """Copy files to a private folder; where they are."""
         found = self.list()
-        listed = {name: one for name, one in found.items() if is_wanted(name)}
+        is_file = [one.path for one in found.values()] == [self.path]
+        listed = {name: one for name, one in found.items() if is_file or is_wanted(name)}
         if not listed:
             raise self.error(f"there is no file {self.label!r}; check the address")
         for name, one in listed.items():
@@ -235,7 +236,7 @@ class _Store:
                 raise self.error(f"{self.label!r} holds a file called {name!r}; rename it")
             copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.attempt(partial(self._fetch, one, copy))
-        return folder / name if [one.path for one in found.values()] == [self.path] else folder
+        return folder / name if is_file else folder
 
     def _fetch(self, one: Any, copy: Path) -> None:
         # Asked for no compression, Arrow does not unpack what ends in .gz.

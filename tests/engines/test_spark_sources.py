@@ -179,3 +179,4 @@ def test_what_spark_cannot_read_is_read_by_the_driver(spark, tmp_path):
     for name in ("flows.csv", "flows.zip"):
         source = TableFile(tmp_path / name, matrix=True, skip_rows=1)
         assert leaf_counts(collect(read(spark, source))) == {(0, 0): 3, (1, 1): 4}
+    assert open_table(spark, "https://example.org/flows.csv") is None

@@ -198,6 +198,7 @@ ADDRESSES = {
     f"{HOME}/nothing.csv": "there is no file",
     f"{HOME}/no*.csv": "there is no file",
     f"{HOME}/empty": "there is no file",
+    f"{HOME}/empty/readme.md": "unknown ending",
     "s3://nowhere/flows.csv": "there is no file",
     "s3://": "starts with a bucket",
     f"s3://{KEY}:{SECRET}@mobility/flows.csv": "credentials and settings come from",

@@ -56,6 +56,8 @@ ENCODINGS: Final = ("utf-8", "utf-16", "latin-1")
 #: Bytes of a line, quoted line ends included; it is as much as DuckDB reads at once anyway.
 MAX_LINE: Final = 32_000_000
 _MAX_HEADER: Final = 1 << 20
+#: Cells of a matrix in one list.
+_BLOCK: Final = 64
 #: Types by another name that DuckDB reads as what they mean; the last is text of PostgreSQL.
 _KNOWN_EXTENSIONS: Final = frozenset({"arrow.uuid", "arrow.opaque"})
 _TABLE: Final = "the table"
@@ -69,7 +71,7 @@ class TableFile:
     """A file of which more must be said than where it is.
 
     Attributes:
-        path: file, folder or glob; `.gz` and `.zip` are unpacked on the way.
+        path: file, folder or glob, here or in a store; `.gz` and `.zip` are unpacked on the way.
         encoding: of CSV: utf-8 (with or without a byte order mark), utf-16 or latin-1.
         delimiter: of CSV, one character; by default the one of , ; tab | that splits the header
             most.
@@ -415,9 +417,11 @@ def _unfolded(matrix: Source) -> Source:
 
     def select(positions: Sequence[int]) -> str:
         inside = matrix.select(range(len(matrix.names)))
-        cells = ", ".join(f"c{i}" for i in range(1, len(matrix.names)))
-        codes = ", ".join(map(quote, destinations))
-        rows = f"SELECT c0, unnest([{codes}]) AS code, unnest([{cells}]) AS cell FROM ({inside})"  # noqa: S608 - our own names, and quoted ones
+        cells = _in_blocks([f"c{i}" for i in range(1, len(matrix.names))])
+        codes = _in_blocks([quote(code) for code in destinations])
+        # DuckDB takes short lists apart faster than long ones: 5,000 columns in 4 s, not 58.
+        blocks = f"SELECT c0, unnest({codes}) AS codes, unnest({cells}) AS cells FROM ({inside})"  # noqa: S608 - our own names, and quoted ones
+        rows = f"SELECT c0, unnest(codes) AS code, unnest(cells) AS cell FROM ({blocks})"  # noqa: S608 - likewise
         n = "CASE WHEN cell IS NULL OR trim(cell) IN ('', '-') THEN '0' ELSE cell END"
         chosen = ", ".join(f"{('c0', 'code', n)[at]} AS c{i}" for i, at in enumerate(positions))
         return f"SELECT {chosen} FROM ({rows})"  # noqa: S608 - likewise
@@ -429,6 +433,12 @@ def _unfolded(matrix: Source) -> Source:
         has_header=False,
         destinations=tuple(destinations),
     )
+
+
+def _in_blocks(items: Sequence[str]) -> str:
+    """SQL for a list of lists."""
+    blocks = (", ".join(items[i : i + _BLOCK]) for i in range(0, len(items), _BLOCK))
+    return f"[{', '.join(f'[{block}]' for block in blocks)}]"
 
 
 def _open_parquet(files: Sequence[Path], label: str, workspace: Workspace) -> Source:

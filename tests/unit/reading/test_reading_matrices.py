@@ -10,7 +10,8 @@ import pytest
 
 from inftda import stores
 from inftda.errors import IngestError
-from inftda.reading import TableFile
+from inftda.hierarchy import Hierarchy
+from inftda.reading import TableFile, sources
 
 openpyxl = pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
 
@@ -50,6 +51,19 @@ def zip_file(path, **members):
 def test_a_matrix_is_a_row_for_each_cell(read, tmp_path, make):
     path = make(tmp_path / ("m.csv" if make is csv_file else "m.xlsx"), ROWS)
     assert read(TableFile(path, matrix=True)) == EXPECTED
+
+
+def test_a_wide_matrix_keeps_every_cell_at_its_place(read, tmp_path):
+    n = 2 * sources._BLOCK + 3
+    codes = [f"{i:04d}" for i in range(n)]
+    areas = Hierarchy.read({"town": codes})
+    rows = [["", *codes], *([code, *range(i, i + n)] for i, code in enumerate(codes))]
+    found = read(
+        TableFile(csv_file(tmp_path / "m.csv", rows), matrix=True),
+        axes=[("origin", areas), ("destination", areas)],
+    )
+    expected = {(codes[i], codes[j]): i + j for i in range(n) for j in range(n) if i + j}
+    assert found == expected
 
 
 def test_a_matrix_may_be_cut_into_files_and_sheets_with_one_header(read, tmp_path):
