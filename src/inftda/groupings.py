@@ -5,7 +5,7 @@ are left out. Areas are named by their codes or by what people call them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -38,6 +38,7 @@ class Grouping:
         codes: of the groups.
         group: int32[finest areas], the group of each, or `LEFT_OUT`.
         order: int64[groups], in which they are shown.
+        named: the finest level that the question names; None if it names zones.
     """
 
     axis: Axis
@@ -45,6 +46,7 @@ class Grouping:
     codes: pa.StringArray
     group: NDArray[np.int32]
     order: NDArray[np.int64]
+    named: int | None = None
 
     @property
     def name(self) -> str:
@@ -71,7 +73,12 @@ class Grouping:
 
     @cached_property
     def needed(self) -> int:
-        """The coarsest level whose areas each lie in one group, or in none."""
+        """The level that the question is about: the coarsest that has the areas that it names.
+
+        For zones it is the coarsest whose areas each lie in one zone, or in none.
+        """
+        if self.named is not None:
+            return self.axis.coarsest[self.named]
         every = range(self.axis.hierarchy.depth + 1)
         return next(depth for depth in every if (self.at(depth) != MIXED).all())
 
@@ -238,11 +245,13 @@ def _grouping(axis: Axis, level: str, named: Named, zones: Zones | None) -> Grou
     whole = own if own is not None and level == own.level else _by_level(axis, level)
     if named is None:
         return whole
-    kept = np.zeros(len(whole.group), bool)
+    kept, finest = np.zeros(len(whole.group), bool), whole.named
     for name in [named] if isinstance(named, str) else named:
-        kept |= _inside(axis, name, own)
+        inside, at = _inside(axis, name, own)
+        kept |= inside
+        finest = None if finest is None or at is None else max(finest, at)
     group = np.where(kept, whole.group, np.int32(LEFT_OUT))
-    return Grouping(axis, level, whole.codes, group, whole.order)
+    return replace(whole, group=group, named=finest)
 
 
 def _by_level(axis: Axis, level: str) -> Grouping:
@@ -252,18 +261,18 @@ def _by_level(axis: Axis, level: str) -> Grouping:
     except HierarchyError as problem:
         raise ReleaseError(f"{axis.name}: {problem}") from None
     group = hierarchy.ancestor(hierarchy.depth, depth)
-    return Grouping(axis, level, hierarchy.codes(depth), group, hierarchy.as_read(depth))
+    return Grouping(axis, level, hierarchy.codes(depth), group, hierarchy.as_read(depth), depth)
 
 
-def _inside(axis: Axis, name: str, own: Grouping | None) -> NDArray[np.bool_]:
-    """bool[finest areas]: which lie in the area, or the zone, of this name."""
+def _inside(axis: Axis, name: str, own: Grouping | None) -> tuple[NDArray[np.bool_], int | None]:
+    """bool[finest areas]: which lie in the area of this name, and its level; or in the zone."""
     if own is not None:
         code = name.removeprefix(f"{own.level}:")
         number = own.codes.index(code).as_py()
         if number >= 0 and (code != name or not _by_code(axis.hierarchy, name)):
-            return np.asarray(own.group == number)
+            return np.asarray(own.group == number), None
     level, area = find_area(axis, name)
-    return np.asarray(axis.hierarchy.ancestor(axis.hierarchy.depth, level) == area)
+    return np.asarray(axis.hierarchy.ancestor(axis.hierarchy.depth, level) == area), level
 
 
 def find_area(axis: Axis, name: str) -> tuple[int, int]:

@@ -111,7 +111,8 @@ def test_whatever_decides_about_a_release_can_be_tried_out(name):
         {one.name for one in main.app.get_command(None, word).params} for word in ("release", name)
     )
     of_this_release = {
-        "flows", "counts", "encoding", "sheet", "skip_rows", "matrix", "sql", "database", "out",
+        "flows", "counts", "edition", "encoding", "sheet", "skip_rows", "matrix", "sql", "database",
+        "out",
         "force", "sign", "measurements", "threads", "engine", "master",
         "not_private_seed", "ledger", "dataset", "quiet",
     }  # fmt: skip

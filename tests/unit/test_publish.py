@@ -319,3 +319,18 @@ def test_threads_limit_reading_and_sorting_too(monkeypatch):
     monkeypatch.setattr(Truth, "of", noting("sorting", Truth.of))
     publish(threads=1)
     assert given == {"reading": 1, "sorting": 1}
+
+
+def test_a_folder_keeps_the_order_of_the_areas(tmp_path):
+    areas = {"region": ["S", "N", "N", "S"], "town": ["04", "02", "01", "03"]}
+    release(FLOWS, areas, rho=1, out=tmp_path / "out")
+    text = (tmp_path / "out/areas.csv").read_text().replace('"', "")
+    assert text.split() == ["region,town", "S,04", "N,02", "N,01", "S,03"]
+    verify(tmp_path / "out")
+    found = inftda.open_release(tmp_path / "out").flows("town", "all")
+    assert found.column("origin").to_pylist() == sorted(
+        found.column("origin").to_pylist(), key=areas["town"].index
+    )
+    (tmp_path / "out/areas.csv").write_text("\n".join(sorted(text.split(), reverse=True)) + "\n")
+    with pytest.raises(InftdaError, match=r"areas\.csv is not what the manifest was written for"):
+        verify(tmp_path / "out")

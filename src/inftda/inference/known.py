@@ -45,7 +45,7 @@ _FEW: Final = 1e-3
 _TINY: Final = 1e-6
 
 
-class KnownBounds(NamedTuple):
+class TotalBounds(NamedTuple):
     """Least and largest totals of the areas of one level."""
 
     low: Ints
@@ -61,7 +61,7 @@ class KnownTotals(NamedTuple):
     """
 
     n: int
-    axes: Mapping[int, Sequence[KnownBounds]]
+    axes: Mapping[int, Sequence[TotalBounds]]
 
     @classmethod
     def read(cls, source: Any, tree: Tree) -> "KnownTotals":
@@ -78,7 +78,7 @@ class KnownTotals(NamedTuple):
                 f"not exact; it has {', '.join(table.column_names)}"
             )
         numbers = {axis.name: number for number, axis in enumerate(tree.axes)}
-        found: dict[int, list[KnownBounds]] = {}
+        found: dict[int, list[TotalBounds]] = {}
         seen = set()
         for row, line in enumerate(table.to_pylist(), start=1):
             if line["axis"] not in numbers:
@@ -142,7 +142,7 @@ def _whole(text: str, what: str, row: int) -> int:
     return int(text)
 
 
-def _narrowed(axis: Axis, bounds: list[KnownBounds]) -> list[KnownBounds]:
+def _narrowed(axis: Axis, bounds: list[TotalBounds]) -> list[TotalBounds]:
     """Bounds that allow for those of the levels below, down to the last level that has any."""
     hierarchy = axis.hierarchy
     last = max(level for level, at in enumerate(bounds) if at.low.any() or (at.high < _MOST).any())
@@ -161,7 +161,7 @@ def _narrowed(axis: Axis, bounds: list[KnownBounds]) -> list[KnownBounds]:
                 f"{hierarchy.codes(level)[area].as_py()!r} has {stated:,}, but what lies in it "
                 f"adds up to {inside}; {_CORRECT}"
             )
-        bounds[level] = KnownBounds(np.maximum(own.low, low), np.minimum(own.high, high))
+        bounds[level] = TotalBounds(np.maximum(own.low, low), np.minimum(own.high, high))
     return bounds[: last + 1]
 
 
@@ -227,12 +227,12 @@ class _Goal(NamedTuple):
     is_noise: NDArray[np.bool_]
 
 
-def _nothing(hierarchy: Hierarchy) -> list[KnownBounds]:
+def _nothing(hierarchy: Hierarchy) -> list[TotalBounds]:
     sizes = [hierarchy.n_areas(level) for level in range(hierarchy.depth + 1)]
-    return [KnownBounds(np.zeros(n, np.int64), np.full(n, _MOST)) for n in sizes]
+    return [TotalBounds(np.zeros(n, np.int64), np.full(n, _MOST)) for n in sizes]
 
 
-def _goals(hierarchy: Hierarchy, bounds: Sequence[KnownBounds], finest: Floats, total: int) -> Ints:
+def _goals(hierarchy: Hierarchy, bounds: Sequence[TotalBounds], finest: Floats, total: int) -> Ints:
     """int64[areas of the last level]: whole totals within bounds that add up, level by level.
 
     `finest` are those of that level as they are.
