@@ -116,6 +116,7 @@ UNPROVABLE = {
     ("counted", "unplaceable", "'drop'"): "likewise",
     ("counted", "what", "longer"): "likewise: it is a word",
     ("counted", "what", "capital"): "likewise",
+    ("edition", "longer"): "likewise: it is a name",
     ("guarantee", "epsilon", "twice"): "a weaker promise is true as well",
     ("guarantee", "epsilon", "a little more"): "likewise",
     ("guarantee", "epsilon", "a little less"): "noise is rounded up, so this is still true",

@@ -87,15 +87,15 @@ print(inftda.open_release("release").total, inftda.__file__)
 def test_a_wheelhouse_is_all_that_a_machine_without_a_network_needs(tmp_path):
     """Wheels come from the index or from pip's cache."""
     made = subprocess.run(
-        ["make", "-o", f"{sys.prefix}/.run", f"VENV={sys.prefix}", f"WHEELHOUSE={tmp_path}/house",
-         "wheelhouse"],
+        ["make", "--no-print-directory", "-o", f"{sys.prefix}/.run", f"VENV={sys.prefix}",
+         f"WHEELHOUSE={tmp_path}/house", "wheelhouse"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if made.returncode and "No matching distribution" in made.stderr:
         pytest.skip("libraries cannot be had: no wheelhouse was made")
     assert made.returncode == 0, made.stderr
     there = environment_of(tmp_path / "clean")
-    asked = shlex.split(made.stdout.partition("Install with: pip ")[2])
+    asked = shlex.split(made.stdout.partition("Install with: pip ")[2].splitlines()[0])
     there("python", "-m", "pip", "--isolated", *asked)
     assert there("inftda", "--version").strip() == f"inftda {inftda.__version__}"
     total, file = there("python", "-c", RELEASE).split()
