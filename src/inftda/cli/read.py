@@ -25,6 +25,10 @@ from inftda.tables import disarmed_table
 from inftda.tree import DESTINATION, ORIGIN
 
 _FORMATS = ("table", "csv", "json", "parquet")
+_Format = Annotated[
+    str | None,
+    Option("How to write it; by default as the file ends, else a table.", "|".join(_FORMATS)),
+]
 #: Rows of changes on the screen, at most.
 _MOST_LINES = 40
 
@@ -46,10 +50,7 @@ def query(  # noqa: PLR0913 - where the answer goes
             "cells where it is above 3, right at about 0.3 or less."
         ),
     ] = False,
-    format_: Annotated[
-        str | None,
-        Option("How to write it; by default as the file ends, else a table.", "|".join(_FORMATS)),
-    ] = None,
+    format_: _Format = None,
     out: OutFile = None,
     force: Force = False,
     keep_formulas: KeepFormulas = False,
@@ -82,10 +83,7 @@ def query(  # noqa: PLR0913 - where the answer goes
 def change(
     call: Call,
     *,
-    format_: Annotated[
-        str | None,
-        Option("How to write it; by default as the file ends, else a table.", "|".join(_FORMATS)),
-    ] = None,
+    format_: _Format = None,
     out: OutFile = None,
     keep_formulas: KeepFormulas = False,
 ) -> None:

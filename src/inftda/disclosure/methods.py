@@ -146,7 +146,7 @@ class PrimarySuppression(Method):
         """Which children are hidden, by which of their parents are."""
         return level.count < self.number
 
-    def _most_hidden(self, total: int) -> int:  # noqa: ARG002
+    def _most_hidden(self, total: int) -> int:  # noqa: ARG002 - others need it
         """The largest number that a reader may think is hidden."""
         return self.number - 1
 
@@ -233,7 +233,7 @@ class NearestRounding(Rounding):
     kind, default = "round-nearest", 100
     says = "every number is rounded to the nearest multiple of {}"
 
-    def _chance(self, n: int, random: np.random.Generator) -> NDArray[np.float64]:  # noqa: ARG002
+    def _chance(self, n: int, random: np.random.Generator) -> NDArray[np.float64]:  # noqa: ARG002 - others use it
         return np.full(n, np.nextafter(0.5, 0))  # half of it is rounded up
 
     @property

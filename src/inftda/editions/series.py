@@ -19,6 +19,7 @@ from inftda.numbers import rounded_up
 from inftda.privacy.accounting import epsilon_of
 from inftda.publication.query import FlowFormat, converted
 from inftda.publication.release import Release, open_release
+from inftda.publication.trust import NOT_PRIVATE_LINE
 from inftda.tables import repeated
 
 #: Column that says which edition a number is of.
@@ -69,7 +70,9 @@ class Series:
         ]
 
     def __repr__(self) -> str:
-        return f"<series: {', '.join(self.editions)}; {'; '.join(self.promise())}>"
+        is_private = all(release.manifest.private for release in self.editions.values())
+        said = self.promise() if is_private else [NOT_PRIVATE_LINE]
+        return f"<series: {', '.join(self.editions)}; {'; '.join(said)}>"
 
 
 def with_edition(table: pa.Table, edition: str) -> pa.Table:

@@ -63,7 +63,8 @@ class _Places:
     def numbers(self, axis: int, codes: Sequence[str]) -> list[int]:
         """Finest areas by their codes; -1 where there is none."""
         hierarchy = self.tree.axes[axis].hierarchy
-        return find_texts(pa.array(codes, pa.string()), hierarchy.codes(hierarchy.depth)).tolist()  # type: ignore[no-any-return]
+        area = find_texts(pa.array(codes, pa.string()), hierarchy.codes(hierarchy.depth))
+        return [int(number) for number in area]
 
     def labels(self, table: pa.Table, levels: Mapping[str, str]) -> list[str]:
         """What the rows of a table are about: names of their areas."""
@@ -324,7 +325,7 @@ def _shades(values: list[list[int]]) -> list[list[int]]:
     parts = np.arange(1, _SHADES) / _SHADES
     limits = np.quantile(positive, parts) if len(positive) else np.zeros(_SHADES - 1)
     shade = np.where(every > 0, 1 + np.searchsorted(limits, every, side="right"), 0)
-    return shade.tolist()  # type: ignore[no-any-return]
+    return [[int(one) for one in row] for row in shade]
 
 
 def _curves(places: _Places, axis: int, tables: Sequence[pa.Table]) -> list[Curve]:

@@ -237,6 +237,7 @@ def test_a_series_promises_what_its_editions_cost_together(series):
     one, every = opened.promise()
     assert plan.describe() in one
     assert "all 3 editions" in every
+    assert "NOT PRIVATE" in repr(opened), "they are seeded"
     epsilon = float(every.partition("epsilon = ")[2].partition(",")[0])
     assert plan.epsilon < epsilon < 3 * plan.epsilon
 
