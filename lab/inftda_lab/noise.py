@@ -2,6 +2,8 @@
 
     python -m inftda_lab.noise FOLDER [FOLDER ...] [--epsilons 0.1 1 10] [--seeds 1 2 3]
 
+With `--impossible FILE` the default is tried with that as well.
+
 A folder has `flows.parquet` and `areas.csv`, and perhaps further columns with a hierarchy each, as
 `COLUMNs.csv`. Noise is seeded: results can be repeated, and promise nothing. Errors are computed
 from the true counts, so results on a confidential table are as confidential as the table.
@@ -137,7 +139,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--ways", nargs="+", default=["uniform", "log", "default", HISTOGRAM])
     parser.add_argument("--estimates", action="store_true")
+    parser.add_argument("--impossible", type=Path, metavar="FILE")
     given = parser.parse_args()
+    if given.impossible is not None:
+        WAYS["impossible"] = {"impossible": given.impossible}
+        given.ways.append("impossible")
     for folder in given.folders:
         flows, options = read(folder)
         for epsilon in given.epsilons:
@@ -157,7 +163,7 @@ def _words(rows: list[dict[str, Any]]) -> str:
     plain = {key: np.mean([row[key] for row in rows]) for key in ("common", "false", "off")}
     took = min(row.get("seconds", 0.0) for row in rows)
     return (
-        f"common part {plain['common']:.4f}, false flows {plain['false']:.0f} %, flows from 100 "
+        f"common part {plain['common']:.4f}, false flows {plain['false']:.1f} %, flows from 100 "
         f"off by {plain['off']:.1f} %, largest error {levels.max():.0f} "
         f"({' '.join(f'{one:.0f}' for one in levels)}), totals off by "
         f"{' '.join(f'{one:.1f}' for one in totals)}, {took:.1f} s"

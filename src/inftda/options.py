@@ -207,6 +207,17 @@ Order = Annotated[
         panel=AREAS,
     ),
 ]
+ImpossibleAreas = Annotated[
+    Any,
+    Option(
+        "What cannot occur, such as pairs of areas that nothing connects: a table with a column "
+        "for some axes or all, an area of any level in each, or all. Rows of the table that are "
+        "there go the way of `unplaceable=`. It must be known without the table: which of its "
+        "cells are empty is confidential.",
+        metavar="FILE",
+        panel=AREAS,
+    ),
+]
 Epsilon = Annotated[float | None, Option("Strength of the guarantee; goes with delta.")]
 Delta = Annotated[
     float | None,

@@ -28,6 +28,7 @@ from inftda.options import (
     Doc,
     Epsilon,
     Group,
+    ImpossibleAreas,
     Levels,
     Method,
     Notified,
@@ -134,6 +135,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     axis: AxisFiles = None,
     levels: Levels = None,
     order: Order = None,
+    impossible: ImpossibleAreas = None,
     rho: Rho = None,
     method: Method = "inftda",
     split: Split = None,
@@ -207,7 +209,9 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         if period and not is_remote(out):  # the first edition makes the folder of the series
             Path(out).absolute().parent.mkdir(exist_ok=True)
         check_output(out, check=check_release, force=force)
-    tree = columns.tree(areas, axis=axis, levels=levels, order=order, unit=unit)
+    tree = columns.tree(
+        areas, axis=axis, levels=levels, order=order, impossible=impossible, unit=unit
+    )
     tree.check_numbers()
     columns.check(tree.axes, unit)
     noun = Counting.noun(counts, tree)
@@ -310,6 +314,7 @@ class _Machine:
                 columns,
                 tree.axes,
                 unit=unit,
+                impossible=tree.impossible,
                 random_source=source,
                 say=say,
                 threads=self.threads,

@@ -14,12 +14,12 @@ All of it is public knowledge: it must never be derived from the trips.
 
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from math import inf, prod
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from numpy.typing import NDArray
 from inftda.areas.reader import Levels, read_areas
 from inftda.errors import PrivacyError, TreeError
 from inftda.hierarchy import Hierarchy
+
+if TYPE_CHECKING:
+    from inftda.impossible import Impossible
 
 ORIGIN, DESTINATION = "origin", "destination"
 #: Columns that stand beside those of the axes.
@@ -70,10 +73,12 @@ class Marginal:
     Attributes:
         axes: the axes of the tree.
         depths: the level in each axis's hierarchy that the cells are at.
+        impossible: cells that cannot occur, if any are known.
     """
 
     axes: tuple[Axis, ...]
     depths: tuple[int, ...]
+    impossible: "Impossible | None" = field(default=None, kw_only=True, repr=False, compare=False)
 
     @cached_property
     def name(self) -> str:
@@ -91,6 +96,17 @@ class Marginal:
             axis.hierarchy.n_areas(depth)
             for axis, depth in zip(self.axes, self.depths, strict=True)
         )
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether some nodes cannot occur, of those that are ever looked at."""
+        return self.impossible is not None
+
+    def is_possible(self, areas: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
+        """Whether each of some nodes can occur."""
+        if self.impossible is None:
+            return np.ones(len(areas[0]), bool)
+        return self.impossible.is_possible(self.depths, areas)
 
     def above(self, leaves: Sequence[NDArray[np.int32]]) -> list[NDArray[np.int32]]:
         """int32 for each axis: areas of the nodes that some leaves lie below."""
@@ -300,6 +316,11 @@ class TreeLevel(Marginal):
         """Nodes of this level under one node of the level above, on average."""
         return 1.0 if self.refined is None else float(self.n_children.mean())
 
+    @property
+    def is_restricted(self) -> bool:
+        """Whether a node of the level above that can occur may have children that cannot."""
+        return self.impossible is not None and self.impossible.restricts(self)
+
     @cached_property
     def is_trivial(self) -> bool:
         """Whether the step to this level splits no area: nothing to measure, nothing to pay."""
@@ -356,6 +377,7 @@ class Tree:
     Attributes:
         axes: the columns of the table.
         order: names of axes; each mention refines that axis by one level.
+        impossible: cells that cannot occur, if any are known.
 
     >>> areas = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
     >>> tree = Tree.destination_first(areas)
@@ -367,6 +389,7 @@ class Tree:
 
     axes: tuple[Axis, ...]
     order: tuple[str, ...]
+    impossible: "Impossible | None" = field(default=None, repr=False, compare=False)
 
     @classmethod
     def build(cls, axes: Sequence[Axis], order: Sequence[str]) -> Self:
@@ -412,10 +435,12 @@ class Tree:
         """Levels 0 (root) to the number of steps, trivial ones included."""
         names = [axis.name for axis in self.axes]
         depths = [0] * len(names)
-        levels = [TreeLevel(self.axes, tuple(depths), 0, None)]
+        impossible = self.impossible
+        levels = [TreeLevel(self.axes, tuple(depths), 0, None, impossible=impossible)]
         for index, axis in enumerate(map(names.index, self.order), start=1):
             depths[axis] += 1
-            levels.append(TreeLevel(self.axes, tuple(depths), index, axis))
+            level = TreeLevel(self.axes, tuple(depths), index, axis, impossible=impossible)
+            levels.append(level)
         return tuple(levels)
 
     @cached_property
@@ -450,7 +475,7 @@ class Tree:
         """
         longest = max(axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in self.axes)
         found = [
-            OffTree(self.axes, depths, level)
+            OffTree(self.axes, depths, level, impossible=self.impossible)
             for level in self.splitting_levels
             for depths in _told_apart(level)
             if depths not in self.on_tree
@@ -460,6 +485,11 @@ class Tree:
     def off_tree_at(self, level: TreeLevel) -> tuple[OffTree, ...]:
         """Those of one step."""
         return tuple(one for one in self.off_tree if one.index == level.index)
+
+    def marginal(self, depths: Sequence[int]) -> TreeLevel | OffTree:
+        """The level, or the marginal off the tree, that is measured at these depths."""
+        every: list[TreeLevel | OffTree] = [*self.levels, *self.off_tree]
+        return next(one for one in every if one.depths == depths)
 
     @cached_property
     def on_tree(self) -> frozenset[tuple[int, ...]]:

@@ -30,6 +30,7 @@ LAYERS = (
     "areas",
     "tree",
     "groupings",
+    "impossible",
     "noise",
     "privacy",
     "ledger",

@@ -12,6 +12,7 @@ from inftda.inference.measured import NoisyTable
 from inftda.noise.bits import SeededSource
 from inftda.noise.law import Law
 from inftda.publication.totals import _divided, totals_by_level
+from inftda.tree import Axis, Tree
 from random_trees import random_counts, random_hierarchies, random_trees
 from tiers import some
 
@@ -42,7 +43,8 @@ def test_totals_add_up_are_not_negative_and_lie_in_their_intervals(data):
         size = hierarchy.n_areas(depth)
         value = data.draw(st.lists(values, min_size=size, max_size=size))
         measured[depth] = measured_table(value, sigma2)
-    found = totals_by_level(hierarchy, listed, measured)
+    tree = Tree((Axis("origin", hierarchy),), ())
+    found = totals_by_level(tree, 0, listed, measured)
     assert [*found] == [*range(first, hierarchy.depth + 1)]
     above = hierarchy.sum_up(listed, first - 1)  # on the tree, or the whole
     for depth, totals in found.items():
@@ -52,7 +54,7 @@ def test_totals_add_up_are_not_negative_and_lie_in_their_intervals(data):
         assert ((totals.low <= totals.flow) & (totals.flow <= totals.high)).all()
         assert totals.listed.tolist() == hierarchy.sum_up(listed, depth).tolist()
         above = totals.flow
-    again = totals_by_level(hierarchy, listed, measured)
+    again = totals_by_level(tree, 0, listed, measured)
     assert all(again[depth].flow.tolist() == found[depth].flow.tolist() for depth in found)
 
 

@@ -49,6 +49,7 @@ from inftda.options import (
     Delta,
     Doc,
     Group,
+    ImpossibleAreas,
     Levels,
     Option,
     Order,
@@ -199,6 +200,7 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
     axis: AxisFiles = None,
     levels: Levels = None,
     order: Order = None,
+    impossible: ImpossibleAreas = None,
     rho: Rhos = None,
     method: PlanMethod = "inftda",
     split: Split = None,
@@ -221,7 +223,9 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         raise InftdaError("a page needs a folder to be written to; give `out=`")
     if out is not None:
         check_outside(Path(out))
-    tree = columns.tree(areas, axis=axis, levels=levels, order=order, unit=unit)
+    tree = columns.tree(
+        areas, axis=axis, levels=levels, order=order, impossible=impossible, unit=unit
+    )
     given, word = (epsilon, "epsilon") if rho is None else (rho, "rho")
     strengths = list(given) if isinstance(given, Sequence) else [given]
     budget: dict[str, Any] = {
@@ -231,7 +235,8 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
     # Planned before the table is read, so that a wrong setting is reported at once.
     plans = [make_plan(tree, unit, **(budget | {word: one})) for one in strengths if None in chosen]
     free = UNPROMISED if columns.policy == "drop" else None
-    counts = Truth.of(tree, read_leaves(truth, columns, tree.axes, unit=free))
+    leaves = read_leaves(truth, columns, tree.axes, unit=free, impossible=tree.impossible)
+    counts = Truth.of(tree, leaves)
     check_size(counts)
     random, bits = np.random.default_rng(seed), source or SecureSource()
     # Both of ours are made from the same noise.
@@ -298,7 +303,7 @@ class Drawn:
         for number, axis in enumerate(tree.axes):
             own = {one.depths[number]: one for one in totals if one.depths[number]}
             measured = {depth: self._measured(table) for depth, table in own.items()}
-            shown = totals_by_level(axis.hierarchy, released.margins[number], measured)
+            shown = totals_by_level(tree, number, released.margins[number], measured)
             across += [
                 measure_total(
                     axis,

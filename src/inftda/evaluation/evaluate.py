@@ -139,8 +139,11 @@ def read_truth(
     # do so. Nothing else about the unit matters here.
     is_free = columns.policy == "drop" or may_be_empty(promised)
     unit = UNPROMISED if is_free else None
-    leaves = read_leaves(flows, columns, release.tree.axes, unit=unit, say=on_message)
-    truth = Truth.of(release.tree, leaves)
+    tree = release.tree
+    leaves = read_leaves(
+        flows, columns, tree.axes, unit=unit, impossible=tree.impossible, say=on_message
+    )
+    truth = Truth.of(tree, leaves)
     if promised.root_is_public:
         _check_total(truth, release, promised)
     return truth

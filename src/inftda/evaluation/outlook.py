@@ -20,6 +20,7 @@ from inftda.options import (
     Doc,
     Epsilon,
     Group,
+    ImpossibleAreas,
     Levels,
     Method,
     Option,
@@ -181,6 +182,7 @@ def plan(  # noqa: PLR0913 - the same options as a release
     axis: AxisFiles = None,
     levels: Levels = None,
     order: Order = None,
+    impossible: ImpossibleAreas = None,
     rho: Rho = None,
     method: Method = "inftda",
     split: Split = None,
@@ -201,7 +203,9 @@ def plan(  # noqa: PLR0913 - the same options as a release
     if total is not None and total < 0:
         raise InftdaError(f"`total=` must be at least 0, got {total}")
     public = areas if sizes is None else balanced_areas(sizes)
-    tree = columns.tree(public, axis=axis, levels=levels, order=order, unit=unit)
+    tree = columns.tree(
+        public, axis=axis, levels=levels, order=order, impossible=impossible, unit=unit
+    )
     budget = partial(
         make_plan,
         tree,

@@ -22,7 +22,16 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.inference.measured import Families, Floats, Layer, Map, OffTreeSums, Part
+from inftda.inference.measured import (
+    NEVER,
+    Families,
+    Floats,
+    Layer,
+    Map,
+    OffTreeSums,
+    Part,
+    Whole,
+)
 from inftda.inference.noise_intervals import TAIL, NoiseIntervals
 from inftda.inference.prior import MOST_NOISY, PRIOR_FREE_SIGMAS, Posterior, interpolate
 from inftda.inference.shares import Shares, most_children
@@ -263,10 +272,23 @@ def _moments(
     moments: Floats, log_mean: float, noisy: int, by: float, sigma: float
 ) -> tuple[float, float]:
     """Mean and variance of a count, if its noisy value were larger by `by`."""
+    if noisy <= NEVER:
+        return 0.0, 0.0
     if noisy > PRIOR_FREE_SIGMAS * sigma or noisy + by >= MOST_NOISY * sigma:
         return noisy + by, sigma * sigma
     mean, variance = interpolate(moments, log_mean, (noisy + by) / sigma)
     return mean * sigma, variance * sigma * sigma
+
+
+@inlined_kernel
+def _scale_to(count: float, whole: float, noisy: Whole, estimate: Floats) -> None:
+    """Scale estimates, the sum of which is `whole`, to a count; alike if there is nothing yet."""
+    if whole <= 0:
+        for j in range(len(estimate)):
+            estimate[j] = 1.0 if noisy[j] > NEVER else 0.0
+            whole += estimate[j]
+    for j in range(len(estimate)):
+        estimate[j] *= count / max(whole, 1e-300)
 
 
 @inlined_kernel
@@ -344,9 +366,7 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - what is known, what is wanted, wha
             by = missing / max(rise, 1e-9)
             moved += min(max(by, -_STRIDE * sigma), _STRIDE * sigma)
         shift[f] = moved
-        scale = count[f] / whole if whole > 0 else 0.0
-        for i in range(low, high):
-            estimate[i] = estimate[i] * scale if whole > 0 else count[f] / (high - low)
+        _scale_to(count[f], whole, noisy[low:high], estimate[low:high])
         _add_to_sums(prices, f, estimate[low:high], slope)
 
 

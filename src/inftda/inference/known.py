@@ -22,7 +22,7 @@ from inftda.groupings import find_area
 from inftda.hierarchy import Hierarchy
 from inftda.inference.measured import Areas, CellIntervals, Floats, Whole, keys_of
 from inftda.tables import read_strings
-from inftda.tree import Axis, Tree
+from inftda.tree import Axis, Marginal, Tree
 
 Ints = NDArray[np.int64]
 
@@ -209,7 +209,7 @@ def agreeing(
     whole[order] = _rounded(value[order], np.array([0, len(value)]))
     found, random = _Flows(cells.areas, whole, np.arange(len(value))), np.random.default_rng(seed)
     for number, one in goals.items():
-        found = found.moved(number, one.above, one.goal, random)
+        found = found.moved(number, one, tree.levels[-1], random)
     return found.with_ends(cells)
 
 
@@ -274,16 +274,20 @@ class _Flows(NamedTuple):
     cell: Ints
 
     def moved(
-        self, number: int, above: NDArray[np.int32], goal: Ints, random: np.random.Generator
+        self, number: int, aim: _Goal, leaves: Marginal, random: np.random.Generator
     ) -> "_Flows":
         """Flows after single trips have gone to other areas of an axis, so that totals are right.
 
         Args:
             number: of the axis.
-            above: int32[finest areas], the area that a total is of.
-            goal: int64[such areas], the totals.
+            aim: its totals.
+            leaves: of which some may be impossible.
             random: decides which trips go where.
+
+        Raises:
+            ReleaseError: trips would have to go where they cannot.
         """
+        above, goal, _ = aim
         block = above[self.areas[number]]
         more = np.bincount(block, self.value, minlength=len(goal)).astype(np.int64) - goal
         givers = self._trips(block, np.maximum(more, 0), random)
@@ -298,6 +302,19 @@ class _Flows(NamedTuple):
         ]
         new = [numbers[givers] for numbers in self.areas]
         new[number] = to
+        never, near = np.flatnonzero(~leaves.is_possible(new)), 1
+        while len(never) and near < len(to):
+            # Who cannot go there changes places with another, at first with one nearby.
+            near = min(2 * near, len(to))
+            for one in random.permutation(never).tolist():
+                other = random.integers(max(one - near, 0), min(one + near, len(to)))
+                to[[one, other]] = to[[other, one]]
+            never = np.flatnonzero(~leaves.is_possible(new))
+        if len(never):
+            raise ReleaseError(
+                f"the {_WHAT} cannot be met by flows that can occur: the release says which "
+                f"cannot; {_CORRECT}"
+            )
         areas = [np.append(old, more) for old, more in zip(self.areas, new, strict=True)]
         value = self.value - np.bincount(givers, minlength=len(self.value))
         value, cell = np.append(value, np.ones_like(givers)), np.append(self.cell, givers * 0 - 1)

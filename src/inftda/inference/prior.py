@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.inference.measured import Families, Layer, Map, Part
+from inftda.inference.measured import NEVER, Families, Layer, Map, Part
 from inftda.inference.noise_intervals import TAIL
 from inftda.kernels import inlined_kernel, kernel
 from inftda.noise.law import Law
@@ -278,7 +278,7 @@ def seen_kernel(
         if offsets[f + 1] - offsets[f] == 1:  # an only child was not measured
             continue
         for i in range(offsets[f], offsets[f + 1]):
-            if noisy[i] > PRIOR_FREE_SIGMAS * sigma:
+            if noisy[i] > PRIOR_FREE_SIGMAS * sigma or noisy[i] <= NEVER:
                 continue
             row = int(np.rint((log_mean[i] - LEAST_MEAN) * MEAN_STEPS))
             column = int(np.rint((noisy[i] / sigma - LEAST_NOISY) * NOISY_STEPS))

@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.inference.balance import LayerEstimate
-from inftda.inference.measured import Families, Floats, Part, WholeNodes, distinct_rows
+from inftda.inference.measured import (
+    NEVER,
+    Families,
+    Floats,
+    Part,
+    WholeNodes,
+    distinct_rows,
+)
 from inftda.inference.settling import is_settled, settled
 from inftda.kernels import inlined_kernel, kernel
 from inftda.threads import Crew
@@ -95,20 +102,17 @@ def _divided(
     whole, several = nodes.of(is_only), nodes.of(~is_only)
     # An only child is its parent, and was measured where that was.
     only = tuple(offsets[n].astype(np.int32) if a == axis else n for a, n in enumerate(whole.areas))
-    split = _split_trips(several, axis, offsets, share, random)
+    split = _split_trips(several, level, share, random)
     return WholeNodes.joined([whole._replace(areas=only), split])
 
 
 def _split_trips(
-    nodes: WholeNodes,
-    axis: int,
-    offsets: NDArray[np.int32],
-    share: Floats,
-    random: np.random.Generator,
+    nodes: WholeNodes, level: TreeLevel, share: Floats, random: np.random.Generator
 ) -> WholeNodes:
     """Trips of nodes among their children, by the shares."""
     if not len(nodes.value):
         return nodes
+    axis, offsets = level.axis, level.child_offsets
     trip = random.permutation(np.repeat(np.arange(len(nodes.value)), nodes.value))
     trip = trip[np.argsort(nodes.areas[axis][trip], kind="stable")]
     area = nodes.areas[axis][trip]
@@ -124,6 +128,11 @@ def _split_trips(
         chosen.astype(np.int32) if a == axis else numbers[trip]
         for a, numbers in enumerate(nodes.areas)
     )
+    never = np.flatnonzero(~level.is_possible(areas)) if level.is_restricted else trip[:0]
+    while len(never):  # on to the next child, until one can occur
+        to = areas[axis][never] + 1
+        areas[axis][never] = np.where(to < high[never], to, low[never])
+        never = never[~level.is_possible([numbers[never] for numbers in areas])]
     row, value = distinct_rows(areas)
     nothing = np.full(len(row), -1)
     return WholeNodes(
@@ -131,7 +140,7 @@ def _split_trips(
         value,
         nothing.astype(np.int32),
         nothing,
-        nodes.mean[trip[row]] * share[chosen[row]],
+        nodes.mean[trip[row]] * share[areas[axis][row]],
     )
 
 
@@ -158,7 +167,7 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - what is rounded, to what,
     `goals` are the numbers of the nodes, `draws` are uniform in [0, 1), and `lost` is what each
     area has lost by rounding so far, overwritten as `numbers` is.
     """
-    offsets, firsts = families.offsets, families.first
+    offsets, firsts, noisy = families.offsets, families.first, families.noisy
     for f in range(part[0], part[1]):
         low, high, first = offsets[f], offsets[f + 1], firsts[f]
         goal = goals[f]
@@ -172,16 +181,16 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - what is rounded, to what,
             numbers[i] = min(int(share), left)
             left -= numbers[i]
             fractions += (share - int(share)) * _rounding_pressure(lost[first + i - low])
-        running, done, rest = draws[f], 0, left
+        running, done, rest, last = draws[f], 0, left, high - 1
+        while last > low and noisy[last] <= NEVER:
+            last -= 1
         for i in range(low, high):
             k = first + i - low
             share = estimate[i] * scale
             if fractions > 0:
                 pressure = _rounding_pressure(lost[k])
                 running += (share - int(share)) * pressure * (rest / fractions)
-            here = min(int(running), rest)
-            if i == high - 1:
-                here = rest
+            here = min(int(running), rest) if i < last else rest
             numbers[i] += here - done
             done = here
             lost[k] += share - numbers[i]

@@ -65,18 +65,23 @@ def settled(
     column = np.arange(offsets[-1]) - offsets[of_parent]
     value = np.zeros(len(column), np.int64)
     value[here], value[there] = numbers, left.value
+    areas = [numbers[of_parent] for numbers in parents]
+    areas[axis] = (first[of_parent] + column).astype(np.int32)
+    kept = level.is_possible(areas)
     expected = known.shares.within(level)[first[of_parent] + column]
     expected[here] = known.estimate
     # A child that was expected to be e times smaller takes a trip as reluctantly as one in a
     # release whose noisy count is a noise scale lower.
     score = (layer.sigma * (1 << DIGITS) * np.log(np.maximum(expected, _LEAST))).astype(np.int64)
-    total = np.add.reduceat(value, offsets[:-1])
+    total, n_kept = (np.add.reduceat(of, offsets[:-1], dtype=np.int64) for of in (value, kept))
     candidates = Candidates(
-        offsets, column.astype(np.int32), score, value, total, sizes, total, np.zeros_like(total)
-    )
+        np.append(0, np.cumsum(n_kept)), column[kept].astype(np.int32), score[kept], value[kept],
+        total, n_kept, total, np.zeros_like(total),
+    )  # fmt: skip
     groups = Groups.of(level, Nodes(parents, total))
     cells = _cells(layer, groups, candidates)
     settle(candidates, cells, groups.offsets, reach=layer.sigma, crew=crew, bounds=(_FAR, _FAR))
+    value[kept] = candidates.value
     is_left = np.ones(len(value), bool)
     is_left[here] = False
     at = np.flatnonzero(is_left & (value > 0))
@@ -86,10 +91,8 @@ def settled(
     # A number that is new is expected to be like the others of its parent.
     mean = np.bincount(parent, left.mean, minlength=len(keys)) / sizes
     is_old = origin >= 0
-    areas = [numbers[of_parent[at]] for numbers in parents]
-    areas[axis] = (first[of_parent[at]] + column[at]).astype(np.int32)
     return value[here], WholeNodes(
-        tuple(areas),
+        tuple(numbers[at] for numbers in areas),
         value[at],
         np.where(is_old, left.layer[origin], np.int32(-1)),
         np.where(is_old, left.child[origin], -1),

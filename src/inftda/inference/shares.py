@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.inference.measured import Families, Floats, Layer, Map, Part
+from inftda.inference.measured import NEVER, Families, Floats, Layer, Map, Part
 from inftda.inference.prior import PRIOR_FREE_SIGMAS
 from inftda.kernels import inlined_kernel, kernel
 from inftda.tree import DESTINATION, ORIGIN, TreeLevel
@@ -216,12 +216,15 @@ def bin_distances_kernel(  # noqa: PLR0913, PLR0917 - points at both ends
 def _write_factors(
     families: Families, pairs: Pairs, shares: Shares, f: int, factor: Floats
 ) -> None:
-    """All factors of each child of family f together, into the first of `factor`."""
+    """All factors of each child of family f together, into the first of `factor`.
+
+    It is 0 for what cannot occur.
+    """
     # Taken out of the tuples once: numba counts references whenever it takes an array out.
-    area, bins, bin_factor = shares.area, pairs.bins, shares.bins
+    area, bins, bin_factor, noisy = shares.area, pairs.bins, shares.bins, families.noisy
     low, n, first = families.offsets[f], len(factor), families.first[f]
     for j in range(n):
-        factor[j] = area[first + j]
+        factor[j] = area[first + j] if noisy[low + j] > NEVER else 0.0
     if pairs.same[f] >= 0:
         factor[pairs.same[f]] *= shares.same
     if bins.size:
@@ -283,6 +286,8 @@ def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what 
         left = _left(left, count[f], sigma)
         for i in range(low, high):
             k, factor = first[f] + i - low, factors[i - low]
+            if factor == 0:
+                continue
             is_clear = noisy[i] > clear
             mean = count[f] * factor / whole if is_clear else left * factor / among
             variance = sigma * sigma + mean + mean * mean + overdispersion * sigma * mean
@@ -316,7 +321,7 @@ def log_means_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what is w
 ) -> None:
     """Write to `log_mean` the logarithm of mean / sigma: what clear counts leave, by shares.
 
-    It is 0 for clear counts, which have no mean here.
+    It is 0 for clear counts, which have no mean here, and for what cannot occur.
     """
     offsets, _, noisy, _, sigma = families
     factors = np.empty(most_children(part, offsets))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from inftda.groupings import LEFT_OUT, MIXED, Grouping
 from inftda.inference.balance import LayerEstimate
-from inftda.inference.measured import Areas, Floats, Measurements, keys_of
+from inftda.inference.measured import NEVER, Areas, Floats, Measurements, keys_of
 from inftda.inference.model import Fit, ends_kernel
 from inftda.inference.noise_intervals import Ends, NoiseSums
 from inftda.tree import DESTINATION, ORIGIN, Axis, Marginal
@@ -94,7 +94,7 @@ def sum_ends(fit: Fit, measured: Measurements, asked: Sequence[Grouping], groups
             areas = layer.child_areas(child)
             _, is_part = rows.of(level.parents(areas), level.parent_depths)
             row, is_mixed = rows.of(areas, level.depths)
-            is_here = is_part & (row >= 0)
+            is_here = is_part & (row >= 0) & (layer.noisy[child] > NEVER)
             sums.add(row[is_here], layer.noisy[child[is_here]], layer.noise)
             if layer.child_family.size:
                 undivided.append(child[is_mixed & (layer.child_family[child] < 0)])

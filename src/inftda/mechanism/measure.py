@@ -1,7 +1,8 @@
 """Where truth meets noise, and nowhere else: what goes in is confidential, what comes out is not.
 
 Noise is drawn first, at the scale that the account states, for every count that is asked for; then
-the truth is added to it. Which counts are asked for follows from what was released before.
+the truth is added to it. Which counts are asked for follows from what was released before. What
+cannot occur is 0, whatever was drawn.
 """
 
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from inftda.kernels import kernel
 from inftda.mechanism.prices import Groups
-from inftda.mechanism.step import Ints, Nodes, Step
+from inftda.mechanism.step import Ints, Nodes, Step, possible_children
 from inftda.noise.bits import Secret
 from inftda.noise.law import Law
 from inftda.tree import OffTree
@@ -39,6 +40,8 @@ def measure(step: Step, parents: Nodes, truth: Children, secret: Secret) -> Ints
     noisy = np.empty(int(offsets[-1]), np.int64)
     step.noise.sampler().fill_rows(noisy, secret.bits(level.index), key, offsets)
     add_truth_kernel(noisy, offsets, key, (truth.node, truth.count, level.ordinal_bits))
+    if (possible := possible_children(level, parents)) is not None:
+        noisy[~possible] = 0
     return noisy
 
 
@@ -58,6 +61,7 @@ def measure_totals(step: Step, margin: Ints, secret: Secret) -> Ints:
     totals = np.empty(len(sums), np.int64)
     noise.sampler().fill(totals, secret.bits(level.index, *table.depths))
     add_totals(totals, sums)
+    totals[~table.is_possible(table.areas_at(np.arange(len(totals))))] = 0
     return totals
 
 
@@ -86,6 +90,8 @@ def measure_table(
         cells, offsets, rows.of_cells, groups.area, level.key_field(level.axis)[0], across,
         (truth.node, truth.count, level.ordinal_bits),
     )  # fmt: skip
+    if (possible := groups.possible(table, rows)) is not None:
+        cells[~possible] = 0
     return cells
 
 

@@ -139,16 +139,32 @@ class Groups:
         found: Ints = totals[np.repeat(shift, sizes) + np.arange(sizes.sum())]
         return found
 
-    def agreed(self, rows: TableRows, measured: Ints) -> Ints:
+    def possible(self, table: OffTree, rows: TableRows) -> NDArray[np.bool_] | None:
+        """bool[cells]: which cells of a table, row by row, can occur; None if all can."""
+        if table.impossible is None:
+            return None
+        sizes = self.n_children[rows.group]
+        first = self.level.child_offsets[self.area[rows.group]] - (np.cumsum(sizes) - sizes)
+        areas = [np.zeros(sizes.sum(), np.int32) for _ in self.level.axes]
+        areas[rows.axis] = np.repeat(rows.across, sizes)
+        areas[self.level.axis] = (np.repeat(first, sizes) + np.arange(sizes.sum())).astype(np.int32)
+        return table.is_possible(areas)
+
+    def agreed(self, table: OffTree, rows: TableRows, measured: Ints) -> Ints:
         """Measured cells, shifted equally in each row to sum to the counts of its parents.
 
-        What all cells of a row have too much or too little no price can move.
+        What all cells of a row have too much or too little no price can move. Cells that cannot
+        occur stay 0.
         """
         sizes = self.n_children[rows.group]
         # Sums of counts are far below 2^53, so they are exact as floats.
         released = np.bincount(rows.of_parents, self.parents.value, len(sizes)).astype(np.int64)
-        too_much = np.add.reduceat(measured, np.cumsum(sizes) - sizes) - released
-        agreed: Ints = measured - np.repeat(too_much // sizes, sizes)
+        starts = np.cumsum(sizes) - sizes
+        too_much = np.add.reduceat(measured, starts) - released
+        possible = self.possible(table, rows)
+        n = sizes if possible is None else np.add.reduceat(possible, starts, dtype=np.int64)
+        shift = np.repeat(too_much // np.maximum(n, 1), sizes)
+        agreed: Ints = measured - (shift if possible is None else shift * possible)
         return agreed
 
 
@@ -220,10 +236,10 @@ class MeasuredCells(NamedTuple):
                 else:
                     above[-1][finer.of_parents] = rows.of_parents + n_rows
                 if table.across is None and totals is not None:
-                    cells = groups.agreed(rows, groups.totals(totals))
+                    cells = groups.agreed(table, rows, groups.totals(totals))
                     measured.append(np.maximum(cells, 0) if is_hard_here else cells)
                 else:
-                    measured.append(groups.agreed(rows, two_way[table.depths]))
+                    measured.append(groups.agreed(table, rows, two_way[table.depths]))
                 above.append(np.full(n, -1))
                 sizes.append(groups.n_children[rows.group])
                 finest.append(np.full(n, finer is None))

@@ -213,6 +213,15 @@ class Step:
         return offsets
 
 
+def possible_children(level: TreeLevel, parents: Nodes) -> NDArray[np.bool_] | None:
+    """bool: which of the children that counts are drawn for can occur; None if all can."""
+    if not level.is_restricted:
+        return None
+    n = level.n_children[parents.areas[level.axis]]
+    drawn = np.zeros(int(n[n > 1].sum()), np.int64)
+    return level.is_possible(Noisy.below(level, level.depths, parents.areas, drawn).cells())
+
+
 def find_candidates(
     step: Step, parents: Nodes, noisy: Ints, seed: Seed, *, is_hard: bool
 ) -> Candidates:
@@ -226,8 +235,12 @@ def find_candidates(
         is_hard: see `Step.is_hard`.
     """
     reach = math.ceil(HARD_REACH * step.sigma) if step.tables else 0
-    key = step.level.keys(parents.areas)
-    vectors = Vectors.of(noisy, step.offsets(parents), parents.value, key, reach=reach)
+    key, offsets = step.level.keys(parents.areas), step.offsets(parents)
+    possible = possible_children(step.level, parents)
+    if possible is not None:
+        ordinal = (np.arange(len(noisy)) - np.repeat(offsets[:-1], np.diff(offsets)))[possible]
+        noisy, offsets = noisy[possible], np.append(0, np.cumsum(possible))[offsets]
+    vectors = Vectors.of(noisy, offsets, parents.value, key, reach=reach)
     found = vectors.candidates(step.level.index, seed)
     optimize_kernel(found)
     if step.tables:
@@ -235,6 +248,10 @@ def find_candidates(
         depth = int(step.sigma * (3 if is_hard else 1))
         bound_with_prices_kernel(found, depth, vectors.bound)
         found = vectors.candidates(step.level.index, seed)
+    if possible is not None:  # its column is that among all children
+        parent = np.repeat(np.arange(len(key)), np.diff(found.offsets))
+        is_drawn = np.diff(offsets)[parent] > 0
+        found.column[is_drawn] = ordinal[(offsets[parent] + found.column)[is_drawn]]
     return found
 
 

@@ -38,6 +38,7 @@ from inftda.options import (
     Delta,
     Doc,
     Group,
+    ImpossibleAreas,
     Levels,
     Method,
     Option,
@@ -113,6 +114,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     axis: AxisFiles = None,
     levels: Levels = None,
     order: Order = None,
+    impossible: ImpossibleAreas = None,
     rho: Rhos = None,
     method: Method = "inftda",
     split: Annotated[
@@ -163,8 +165,9 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     if html is not None:
         tables = [Path(one) for one in (stand_in, totals) if isinstance(one, str | Path)]
         check_file(Path(html), force=force, reads=tables)
+    one = unit if isinstance(unit, Unit) else None
     tree = columns.tree(
-        areas, axis=axis, levels=levels, order=order, unit=unit if isinstance(unit, Unit) else None
+        areas, axis=axis, levels=levels, order=order, impossible=impossible, unit=one
     )
     # Planned before anything is made up, so that a wrong setting is reported at once.
     strength = {"epsilon": epsilon} if rho is None else {"rho": rho}

@@ -19,7 +19,7 @@ Must never see the confidential table.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +53,14 @@ class StandIn:
 
     counts: Truth
     words: str
+
+    @classmethod
+    def of(cls, tree: Tree, areas: Sequence[NDArray[np.int32]], counts: Any, words: str) -> Self:
+        """Flows between finest areas, without those that cannot occur."""
+        is_kept = tree.levels[-1].is_possible(areas)
+        kept = [numbers[is_kept] for numbers in areas]
+        left_out = "" if is_kept.all() else ", without those that cannot occur"
+        return cls(Truth.from_leaves(tree, kept, counts[is_kept]), words + left_out)
 
 
 def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
@@ -92,13 +100,14 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
                 "totals only say how a coarser table is spread; this one is as fine as the "
                 "areas: leave out the totals, or say the level of the table"
             )
-        return StandIn(Truth.of(tree, leaves), "a public table of flows between the same areas")
+        words = "a public table of flows between the same areas"
+        return StandIn.of(tree, leaves.areas, leaves.counts, words)
     weights, words = _weights(tree, depths, totals)
     areas, counts = _spread(
         tree, depths, list(leaves.areas), leaves.counts, weights, np.random.default_rng(seed)
     )
     told = f"a public table of flows by {level}, spread over finer areas {words}"
-    return StandIn(Truth.from_leaves(tree, areas, counts), told)
+    return StandIn.of(tree, areas, counts, told)
 
 
 def from_totals(
@@ -127,7 +136,7 @@ def from_totals(
         f"made-up flows with the public {kept} of {len(out):,} areas (a gravity model of nested "
         "surroundings)"
     )
-    return StandIn(Truth.from_leaves(tree, areas, counts), words)
+    return StandIn.of(tree, areas, counts, words)
 
 
 def coarsened(hierarchy: Hierarchy, depth: int) -> Hierarchy:

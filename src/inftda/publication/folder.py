@@ -18,17 +18,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from inftda.areas.wkb import check_outlines
-from inftda.errors import HierarchyError, InftdaError, ReleaseError
+from inftda.errors import HierarchyError, InftdaError, ReleaseError, TreeError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain
 from inftda.hierarchy import Hierarchy
+from inftda.impossible import Impossible
 from inftda.places import MAX_NAME, Places
 from inftda.publication.manifest import (
     DAMAGED,
     GET_AGAIN,
+    IMPOSSIBLE_FILE,
     MEASUREMENTS_FILE,
     SIGNATURE_FILE,
     AxisEntry,
     Manifest,
+    TreeEntry,
     check_plain,
     digest,
 )
@@ -48,6 +51,8 @@ SCHEMA: Final = pa.schema(
 )
 #: Bytes of all outlines of a release together, at most.
 MAX_OUTLINES: Final = 256 << 20
+#: Bytes of the list of what cannot occur, at most.
+MAX_IMPOSSIBLE: Final = 256 << 20
 _TEXTS: Final = ["level", "code", "name"]
 
 
@@ -229,6 +234,39 @@ def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) 
     return Tree.build([Axis(axis.name, read[axis.file]) for axis in entries], order)
 
 
+def read_release_tree(folder: Path, entry: TreeEntry) -> Tree:
+    """The tree of a release, with what cannot occur."""
+    tree = read_tree(folder, entry.axes, entry.order)
+    if not entry.impossible_sha256:
+        return tree
+    file = folder / IMPOSSIBLE_FILE
+    check_plain(folder, [IMPOSSIBLE_FILE])
+    try:
+        if file.stat().st_size > MAX_IMPOSSIBLE:
+            raise ReleaseError(f"{IMPOSSIBLE_FILE} is larger than a release writes; {DAMAGED}")
+        known = Impossible.read(file, tree)
+        if known.to_text() != file.read_bytes():
+            raise ReleaseError(f"{IMPOSSIBLE_FILE} is not written as inftda writes it; {DAMAGED}")
+    except (OSError, TreeError) as problem:
+        raise ReleaseError(
+            f"{IMPOSSIBLE_FILE} does not say what cannot occur ({problem}); {GET_AGAIN}"
+        ) from None
+    return replace(tree, impossible=known)
+
+
+def _write_impossible(folder: Path, tree: Tree) -> str:
+    """Write what cannot occur, if anything is known; the digest of the file."""
+    if tree.impossible is None:
+        return ""
+    text = tree.impossible.to_text()
+    if len(text) > MAX_IMPOSSIBLE:
+        raise TreeError(
+            f"what cannot occur takes more than {MAX_IMPOSSIBLE >> 20} MB; name larger areas"
+        )
+    (folder / IMPOSSIBLE_FILE).write_bytes(text)
+    return digest(folder / IMPOSSIBLE_FILE)
+
+
 def _read_areas(file: Path) -> Hierarchy:
     try:
         return Hierarchy.read(file)
@@ -259,7 +297,11 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     has_measurements = manifest.measurements != "none"
     manifest = replace(
         manifest,
-        tree=replace(manifest.tree, axes=write_areas(folder, tree)),
+        tree=replace(
+            manifest.tree,
+            axes=write_areas(folder, tree),
+            impossible_sha256=_write_impossible(folder, tree),
+        ),
         flows_sha256=digest(folder / FLOWS_FILE),
         measurements_sha256=digest(folder / MEASUREMENTS_FILE) if has_measurements else "",
     )
@@ -275,6 +317,8 @@ def own_files(folder: Path, manifest: Manifest) -> list[Path]:
     own |= {places_name(file) for file, axis in zip(areas, axes, strict=True) if axis.places_sha256}
     if manifest.measurements != "none":
         own.add(MEASUREMENTS_FILE)
+    if manifest.tree.impossible_sha256:
+        own.add(IMPOSSIBLE_FILE)
     return [path for path in sorted(folder.iterdir()) if path.name in own and is_plain(path)]
 
 

@@ -31,6 +31,8 @@ from inftda.privacy.unit import Unit
 from inftda.tree import DESTINATION, ORIGIN, Tree
 
 MEASUREMENTS_FILE: Final = "measurements.parquet"
+#: What cannot occur, if the publisher said so.
+IMPOSSIBLE_FILE: Final = "impossible.csv"
 #: Signature of the manifest, if the release is signed.
 SIGNATURE_FILE: Final = "manifest.sig"
 #: What to do about a release that is not as it was published.
@@ -90,10 +92,14 @@ class AxisEntry:
 
 @dataclass(frozen=True)
 class TreeEntry:
-    """The axes, and their names in the order of refinement."""
+    """The axes, and their names in the order of refinement.
+
+    `impossible_sha256` is the digest of the file that lists what cannot occur; empty without one.
+    """
 
     axes: tuple[AxisEntry, ...]
     order: tuple[str, ...]
+    impossible_sha256: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -148,12 +154,18 @@ class Counting:
             )
         if self.bounded and is_different and unit.once_per is None:
             said.append(f"{many} that a person repeats are counted once")
+        rows = "rows without a known area"
+        if tree.impossible is not None:
+            rows += ", or with areas that the publisher says cannot occur together,"
+            said.append(
+                f"numbers of what the publisher says cannot occur ({IMPOSSIBLE_FILE}) are zero"
+            )
         if self.unplaceable == "drop":
-            said.append("rows without a known area are left out")
+            said.append(f"{rows} are left out")
         if self.unplaceable == "outside":
             where = [axis.name for axis in tree.axes if axis.hierarchy.has_outside]
             of = "" if len(where) == len(tree.axes) else f" of {' and '.join(where)}"
-            said.append(f"rows without a known area are counted in the area {OUTSIDE!r}{of}")
+            said.append(f"{rows} are counted in the area {OUTSIDE!r}{of}")
         return tuple(said)
 
     def check(self, unit: Unit, tree: Tree) -> None:

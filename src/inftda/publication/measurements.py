@@ -9,10 +9,13 @@ A row is one count of one marginal: the name of the table, an area on every axis
 ("all" where the table sums it up) and what was measured, unbiased and often negative. Tables
 come in the order in which they were drawn, and the counts of a table in group order: by the
 parent of the refined area, then by the other areas, the longest axis first, then by the area.
+Counts of what cannot occur are not in the file; in memory they are 0.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from itertools import groupby, pairwise
 from operator import attrgetter
 from pathlib import Path
@@ -30,7 +33,7 @@ from inftda.privacy.plan import Plan
 from inftda.publication.manifest import DAMAGED, MEASUREMENTS_FILE
 from inftda.publication.tables import ROW_GROUP, in_use, row_groups, schema_of
 from inftda.tables import as_arrow, as_numpy, find_texts, repeated, texts
-from inftda.tree import Axis, Marginal, OffTree, Tree, TreeLevel
+from inftda.tree import Axis, Marginal, OffTree, Tree, TreeLevel, differ
 
 #: Columns besides those of the axes.
 TABLE, MEASURED = "table", "measured"
@@ -144,12 +147,53 @@ def write_measurements(
             writer.write_table(table, row_group_size=ROW_GROUP)
 
         last: Future[None] | None = None
-        for group in _cut(measured):
+        for group in _cut(map(partial(_possible, tree), measured)):
             if last is not None:
                 last.result()
             last = behind.submit(write, group)
         if last is not None:
             last.result()
+
+
+def _possible(tree: Tree, table: NoisyTable) -> NoisyTable:
+    """The values of a table that are of something that can occur."""
+    marginal = tree.marginal(table.depths)
+    if not marginal.is_restricted:
+        return table
+    is_there = marginal.is_possible(table.areas)
+    areas = tuple(numbers[is_there] for numbers in table.areas)
+    return replace(table, areas=areas, value=table.value[is_there])
+
+
+def _with_impossible(planned: PlannedTable, table: NoisyTable) -> NoisyTable:
+    """A table with a 0 wherever a row lacks what cannot occur."""
+    level = planned.level
+    if not planned.marginal.is_restricted or level.refined is None:
+        return table
+    if planned.is_total:
+        areas = planned.marginal.areas_at(np.arange(planned.marginal.n_nodes))
+        at = table.areas[level.axis].astype(np.int64)
+    else:
+        parents = level.parents(table.areas)
+        row = np.cumsum(differ(parents)) - 1
+        first = np.flatnonzero(np.diff(row, prepend=-1))
+        rows = tuple(numbers[first] for numbers in parents)
+        n = level.n_children[rows[level.axis]]
+        offsets = level.child_offsets[rows[level.axis]] - (np.cumsum(n) - n)
+        areas = tuple(np.repeat(numbers, n) for numbers in rows)
+        inside = np.repeat(offsets, n) + np.arange(n.sum())
+        areas = (*areas[: level.axis], inside.astype(np.int32), *areas[level.axis + 1 :])
+        at = table.areas[level.axis] - offsets[row]
+    value = np.zeros(len(areas[0]), np.int64)
+    value[at] = table.value
+    is_there = np.zeros(len(value), bool)
+    is_there[at] = True
+    if not np.array_equal(is_there, planned.marginal.is_possible(areas)):
+        raise ReleaseError(
+            f"{MEASUREMENTS_FILE} must have all values of the table {planned.name!r} but those of "
+            f"what cannot occur; {DAMAGED}"
+        )
+    return replace(table, areas=areas, value=value)
 
 
 def _cut(measured: Iterable[NoisyTable]) -> Iterator[list[NoisyTable]]:
@@ -219,7 +263,7 @@ def read_measurements(
     # Arrow keeps what it has read with for the next time; there is none.
     pa.default_memory_pool().release_unused()
     return Measurements(
-        tuple(map(join_parts, tables, found)),
+        tuple(map(_with_impossible, tables, map(join_parts, tables, found))),
         tuple(table.level.index if table.is_on_tree else None for table in tables),
     )
 

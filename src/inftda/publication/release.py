@@ -25,7 +25,12 @@ from inftda.inference.agreement import TableFit, fit_table, table_fits
 from inftda.inference.measured import Measurements, NoisyTable
 from inftda.options import AtLeast, Doc, Option, Top, Zones, documented, lists, pairs
 from inftda.publication import query
-from inftda.publication.folder import check_release, own_files, read_tree, write_public_files
+from inftda.publication.folder import (
+    check_release,
+    own_files,
+    read_release_tree,
+    write_public_files,
+)
 from inftda.publication.manifest import (
     DAMAGED,
     GET_AGAIN,
@@ -202,7 +207,7 @@ class Release:
             listed = np.zeros(hierarchy.n_areas(depth), np.int64)
             listed[asked[number].numbers(sums)] = sums.column(query.FLOW).to_numpy()
             measured = self._measured_totals(number)
-            found[axis.name] = totals_by_level(hierarchy, listed, measured)
+            found[axis.name] = totals_by_level(self.tree, number, listed, measured)
         return found
 
     def fit(self, *, as_: query.TableFormat = "arrow") -> Any:
@@ -368,6 +373,6 @@ def open_release(path: Release | str | Path) -> Release:
             raise ReleaseError(f"{str(folder)!r} is not a release: it has no {name}")
     check_plain(folder, (MANIFEST_FILE, FLOWS_FILE, MEASUREMENTS_FILE))
     manifest = Manifest.read(folder / MANIFEST_FILE)
-    tree = read_tree(folder, manifest.tree.axes, manifest.tree.order)
+    tree = read_release_tree(folder, manifest.tree)
     measured = None if manifest.measurements == "none" else folder / MEASUREMENTS_FILE
     return Release(manifest, tree, folder / FLOWS_FILE, measured)

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
 from inftda.groupings import MIXED, Grouping
-from inftda.hierarchy import Hierarchy
 from inftda.inference.measured import Floats, NoisyTable
 from inftda.inference.noise_intervals import (
     Ends,
@@ -64,16 +63,17 @@ class AreaTotals(NamedTuple):
 
 
 def totals_by_level(
-    hierarchy: Hierarchy, listed: Numbers, measured: Mapping[int, NoisyTable]
+    tree: Tree, number: int, listed: Numbers, measured: Mapping[int, NoisyTable]
 ) -> dict[int, AreaTotals]:
     """Totals of an axis by its levels, from the first that was measured across the tree.
 
     Args:
-        hierarchy: of the axis.
+        tree: the tree.
+        number: of the axis.
         listed: int64[finest areas], sums of the flows that are listed.
         measured: by level; all levels from the first on that split an area.
     """
-    found: dict[int, AreaTotals] = {}
+    hierarchy, found = tree.axes[number].hierarchy, dict[int, AreaTotals]()
     first = min(measured, default=hierarchy.depth + 1)
     above = hierarchy.sum_up(listed, first - 1)
     for depth in range(first, hierarchy.depth + 1):
@@ -83,8 +83,12 @@ def totals_by_level(
                 raise ReleaseError(f"{MEASUREMENTS_FILE} lacks totals of some areas; {DAMAGED}")
             offsets, sigma = hierarchy.child_offsets(depth - 1), table.noise.sigma
             guess, variance = _weighed(sums, table.value, sigma**2)
+            low, high = measured_ends(table.value, table.noise)
+            if tree.impossible is not None:
+                never = ~tree.impossible.is_possible(table.depths, table.areas)
+                guess[never] = variance[never] = low[never] = high[never] = 0
             flow = _divided(above, offsets, guess, variance)
-            low, high = containing(flow, measured_ends(table.value, table.noise))
+            low, high = containing(flow, (low, high))
             if depth > first:  # an only child is its parent by another name
                 is_alone, parent = np.diff(offsets) == 1, found[depth - 1]
                 only = offsets[:-1][is_alone]
@@ -118,7 +122,7 @@ def _divided(
         above: int64[parents], what the numbers of the children of each add up to.
         offsets: int32[parents + 1], slices of the children.
         guess: float64[children].
-        variance: float64[children], of the guesses; positive.
+        variance: float64[children], of the guesses; 0 for what cannot be otherwise.
     """
     start, parent = offsets[:-1], np.repeat(np.arange(len(above)), np.diff(offsets))
     is_left = np.ones(len(guess), bool)

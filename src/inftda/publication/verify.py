@@ -22,6 +22,7 @@ from inftda.publication.folder import areas_text, places_name, save_places, stra
 from inftda.publication.manifest import (
     DAMAGED,
     GET_AGAIN,
+    IMPOSSIBLE_FILE,
     MEASUREMENTS_FILE,
     OPTIONS,
     arrow_version,
@@ -114,6 +115,8 @@ def _check_inventory(release: Release, folder: Path) -> None:
         for axis in manifest.tree.axes
         if axis.file in with_places
     ]
+    if manifest.tree.impossible_sha256:
+        stated.append((IMPOSSIBLE_FILE, manifest.tree.impossible_sha256))
     if release.measured is not None:
         stated.append((MEASUREMENTS_FILE, manifest.measurements_sha256))
     for name, sha256 in stated:
@@ -161,6 +164,9 @@ def _check_flows(release: Release, folder: Path) -> Generator[str, None, Flows]:
             (flows.total, len(flows.flow)) == (manifest.total, manifest.n_flows)
         ),
     }
+    if tree.impossible is not None:
+        is_possible = bool(tree.levels[-1].is_possible(flows.areas).all())
+        found[f"no flow is one that {IMPOSSIBLE_FILE} rules out"] = is_possible
     for words, is_true in found.items():
         if not is_true:
             raise ReleaseError(f"not true of this release: {words}; {GET_AGAIN}")
@@ -222,6 +228,9 @@ def _check_bytes(
         writers[MEASUREMENTS_FILE] = partial(
             write_measurements, tree=tree, measured=measured.tables
         )
+    if tree.impossible is not None:
+        known = tree.impossible.to_text()
+        writers[IMPOSSIBLE_FILE] = lambda sink: sink.write(known)
     for entry, axis in zip(release.manifest.tree.axes, tree.axes, strict=True):
         text = areas_text(axis.hierarchy)
         writers[entry.file] = lambda sink, text=text: sink.write(text)  # type: ignore[misc]

@@ -1,12 +1,13 @@
 """What the columns of the confidential table mean, and how its rows are treated."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 from inftda.areas.clock import ClockPart, clock_hierarchy
 from inftda.areas.reader import Levels
 from inftda.errors import IngestError, PrivacyError, TreeError
+from inftda.impossible import Impossible
 from inftda.options import TABLE, Option, documented, names, pairs
 from inftda.privacy.unit import Unit
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree, build_tree
@@ -139,16 +140,17 @@ class Columns:
                 f"AXIS=outside, got {self.unplaceable!r}"
             )
 
-    def tree(
+    def tree(  # noqa: PLR0913 - one keyword for each thing that shapes a tree
         self,
         areas: Any = None,
         *,
         axis: Mapping[str, Any] | None = None,
         levels: Levels | None = None,
         order: Sequence[str] | None = None,
+        impossible: Any = None,
         unit: Unit | None = None,
     ) -> Tree:
-        """The public tree of a table with these columns; see `build_tree`.
+        """The public tree of a table with these columns, and what is `impossible`.
 
         An axis that a person has one trip for each area of comes first: below it, one person
         changes each number by one.
@@ -164,9 +166,11 @@ class Columns:
             if column is not None:
                 given[part] = clock_hierarchy(part)
         first = None if unit is None else unit.once_per
-        return build_tree(
+        tree = build_tree(
             areas, axis=given, levels=levels, order=order, outside=self.outside, first=first
         )
+        known = None if impossible is None else Impossible.read(impossible, tree)
+        return tree if known is None else replace(tree, impossible=known)
 
     def of_axis(self, axis: str) -> tuple[str, ...]:
         """Names of the columns that an axis is read from."""

@@ -47,8 +47,9 @@ class Flaw(IntEnum):
     TOO_LARGE = 8
     NOBODY = 9
     UNPLACEABLE = 10
+    IMPOSSIBLE = 11
     #: Of persons, not of rows: not exactly the number of trips that the unit states.
-    INEXACT = 11
+    INEXACT = 12
 
 
 _COUNT: Final = (
@@ -78,6 +79,10 @@ SENTENCES: Final = {
     Flaw.UNPLACEABLE: (
         "{rows} of {label} cannot be placed: {lost}. Add the areas to the hierarchy, correct the "
         "rows, or choose what to do with them (`unplaceable=`)"
+    ),
+    Flaw.IMPOSSIBLE: (
+        "{rows} of {label} {have} areas that cannot occur together, by `impossible=`. Correct the "
+        "rows or that table, or choose what to do with them (`unplaceable=`)"
     ),
     Flaw.INEXACT: (
         "the unit says exactly {trips} per person, but {label} has persons with a different "

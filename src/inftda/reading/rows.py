@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from inftda.areas.placing import Placer
     from inftda.hierarchy import Hierarchy
+    from inftda.impossible import Impossible
     from inftda.privacy.unit import Unit
     from inftda.reading.sources import Source
     from inftda.tree import Axis
@@ -74,6 +75,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
     axes: Sequence[Axis],
     *,
     unit: Unit | None = None,
+    impossible: Impossible | None = None,
     random_source: RandomSource | None = None,
     say: Callable[[str], object] | None = None,
     memory_limit: str | None = None,
@@ -83,7 +85,8 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
 
     The source is a path of a CSV, Parquet or Excel file, a folder or glob of them, a `TableFile`,
     an `SqlQuery`, a pandas, polars or pyarrow table, a mapping of columns, or any Arrow stream. The
-    unit is needed for a person column and for dropping rows; the choice of a person's trips comes
+    unit is needed for a person column and for dropping rows; rows that are `impossible` go the way
+    of those that cannot be placed; the choice of a person's trips comes
     from a secure source unless another is given. `say` is told what a row was taken for, and
     `memory_limit` is what DuckDB may hold before it spills to disk, as "4GB".
 
@@ -105,7 +108,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
             table = open_query(source, workspace)
         else:
             table = open_source(source, files, workspace)
-        rows = Rows.of(table, columns, axes, workspace)
+        rows = Rows.of(table, columns, axes, workspace, impossible)
         if say is not None:
             say(rows.words)
         fetch = partial(rows.count, workspace)
@@ -185,10 +188,16 @@ class Rows:
     is_dropping: bool
     is_grouped: bool = False
     row: str = "row"
+    impossible: Impossible | None = None
 
     @classmethod
     def of(
-        cls, table: Source, columns: Columns, axes: Sequence[Axis], workspace: Workspace
+        cls,
+        table: Source,
+        columns: Columns,
+        axes: Sequence[Axis],
+        workspace: Workspace,
+        impossible: Impossible | None = None,
     ) -> Rows:
         """Choose the columns (see `find_columns`); no row is read unless the table is a stream."""
         uses, count = find_columns(table, columns, axes)
@@ -224,6 +233,7 @@ class Rows:
             has_person=columns.person is not None,
             is_dropping=columns.policy == "drop",
             row="cell" if table.destinations else "row",
+            impossible=impossible,
         )
         rows.register(workspace)
         return rows._grouped(table, workspace, is_flawless=flaw == "0")
@@ -272,6 +282,12 @@ class Rows:
             workspace.register(axis.lookup, table)
             if axis.placer is not None:
                 workspace.register_function(f"place_{axis.lookup}", axis.placer.place)
+        if (known := self.impossible) is not None:
+            finest = tuple(axis.hierarchy.depth for axis in known.axes)
+            workspace.register_function(
+                "is_impossible",
+                lambda *areas: np.asarray(~known.is_possible(finest, areas), np.int32),
+            )
 
     def placed(self) -> str:
         """SQL for rows with area numbers, `person` if there is one, and `n`.
@@ -288,6 +304,8 @@ class Rows:
         named = [f"{number} AS at_{i}" for i, number in enumerate(at)]
         named += ["person"] * self.has_person
         inner = f"SELECT {', '.join(named)}, n, r, {flaw} AS status FROM ({self._looked_up()})"
+        if self.impossible is not None:
+            inner = self._without_impossible(inner)
         columns = ["CASE WHEN status = 0 THEN person END AS person"] * self.has_person
         columns += [
             f"CAST(CASE WHEN status = 0 THEN at_{i} ELSE {'-status' if i == 0 else '0'} END "
@@ -295,8 +313,31 @@ class Rows:
             for i, name in enumerate(self.numbers)
         ]
         columns += ["CASE WHEN status = 0 THEN n ELSE r END AS n"]
-        kept = f" WHERE status <> {Flaw.UNPLACEABLE:d}" if self.is_dropping else ""
+        left_out = f"{Flaw.UNPLACEABLE:d}, {Flaw.IMPOSSIBLE:d}"
+        kept = f" WHERE status NOT IN ({left_out})" if self.is_dropping else ""
         return f"SELECT {', '.join(columns)} FROM ({inner}){kept}"
+
+    def _without_impossible(self, placed: str) -> str:
+        """SQL for rows of which those that cannot occur are outside, or have a flaw.
+
+        They are outside on every axis that has such an area: what is there may be anywhere.
+        """
+        outside = {
+            i: axis.fallback for i, axis in enumerate(self.axes) if axis.fallback is not None
+        }
+        never = f"is_impossible({', '.join(f'at_{i}' for i in range(len(self.axes)))}) = 1"
+        moved = [
+            f"CASE WHEN never THEN {area:d} ELSE at_{i} END AS at_{i}"
+            for i, area in outside.items()
+        ]
+        if not outside:
+            moved = [
+                f"CASE WHEN never AND status = 0 THEN {Flaw.IMPOSSIBLE:d} ELSE status END AS status"
+            ]
+        return (
+            f"SELECT * EXCLUDE never REPLACE ({', '.join(moved)}) FROM "
+            f"(SELECT *, {never} AS never FROM ({placed}))"
+        )
 
     def count(self, workspace: Workspace) -> pa.Table:
         """Area numbers and trips `n` of the leaves, some of which may be there several times.

@@ -99,20 +99,15 @@ class Workspace(ExitStack):
         """Make an Arrow table or reader known to SQL by this name."""
         self._connection.register(name, table)
 
-    def register_function(
-        self,
-        name: str,
-        function: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int32]],
-    ) -> None:
-        """Make a function of two columns of numbers known to SQL."""
+    def register_function(self, name: str, function: Callable[..., NDArray[np.int32]]) -> None:
+        """Make a function of columns of numbers known to SQL; of NULL it is NULL."""
 
-        def on_vectors(first: pa.Array, second: pa.Array) -> pa.Array:
-            columns = (np.asarray(vector, np.float64) for vector in (first, second))
-            return as_arrow(function(*columns))
+        def on_vectors(*vectors: pa.Array) -> pa.Array:
+            return as_arrow(function(*map(np.asarray, vectors)))
 
         # Its types came late to DuckDB, and are too narrow.
         self._connection.create_function(  # type: ignore[call-overload]
-            name, on_vectors, ["DOUBLE", "DOUBLE"], "INTEGER", type="arrow"
+            name, on_vectors, None, "INTEGER", type="arrow"
         )
 
     def knows(self, kind: pa.DataType) -> bool:

@@ -171,8 +171,9 @@ class RunningSpark:
     ) -> SparkTruth:
         """The confidential table, counted per leaf and kept by the executors."""
         leaves = read_leaves(
-            self.session, table, columns, tree.axes, unit=unit, random_source=source, say=say
-        )
+            self.session, table, columns, tree.axes, unit=unit, impossible=tree.impossible,
+            random_source=source, say=say,
+        )  # fmt: skip
         self.stack.callback(leaves.forget)
         # From here on rows are cells.
         self.stack.enter_context(settings(self.session, tasks.FOR_CELLS))

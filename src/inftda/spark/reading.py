@@ -29,6 +29,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import StringType, StructField, StructType
 
 from inftda.errors import IngestError
+from inftda.impossible import Impossible
 from inftda.noise.bits import RandomSource
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, SqlQuery, TableFile, bounding
@@ -83,6 +84,7 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
     axes: Sequence[Axis],
     *,
     unit: Unit,
+    impossible: Impossible | None,
     random_source: RandomSource,
     say: Callable[[str], object] | None = None,
 ) -> SparkLeaves:
@@ -101,10 +103,13 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
         )
     table = open_table(session, source)
     if table is None:
-        leaves = read_here(source, columns, axes, unit=unit, random_source=random_source, say=say)
+        leaves = read_here(
+            source, columns, axes, unit=unit, impossible=impossible, random_source=random_source,
+            say=say,
+        )  # fmt: skip
         return _ship(session, leaves)
     with Workspace(threads=1, can_spill=False) as workspace:
-        rows = Rows.of(table.described(workspace), columns, axes, workspace)
+        rows = Rows.of(table.described(workspace), columns, axes, workspace, impossible)
     if say is not None:
         say(rows.words)
     secret = "" if columns.person is None else bounding.draw_secret(random_source)

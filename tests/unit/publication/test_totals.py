@@ -17,6 +17,7 @@ from inftda.publication.manifest import MEASUREMENTS_FILE, digest
 from inftda.publication.totals import totals_by_level
 from inftda.publication.trust import grades, listed_note, planned_totals
 from inftda.publication.verify import verify
+from inftda.tree import Axis, Tree
 
 COUNTRY = make_country((3, 6, 24), 20_000, seed=3)
 FLOWS, AREAS = COUNTRY.flows(), COUNTRY.areas
@@ -86,7 +87,7 @@ def handmade(listed, measured, *, levels, sigma2=100):
         depth: NoisyTable((depth,), Law(Fraction(sigma2)), (), np.array(values))
         for depth, values in measured.items()
     }
-    return totals_by_level(hierarchy, np.array(listed), tables)
+    return totals_by_level(Tree((Axis("origin", hierarchy),), ()), 0, np.array(listed), tables)
 
 
 def test_a_sum_and_a_measurement_are_weighed_by_their_variances():
