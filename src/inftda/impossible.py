@@ -30,7 +30,7 @@ from inftda.tables import as_arrow, as_numpy, find_texts, read_strings, repeated
 from inftda.tree import Axis, Marginal
 
 if TYPE_CHECKING:
-    from inftda.tree import Tree, TreeLevel
+    from inftda.tree import Tree
 
 Depths = tuple[int, ...]
 Areas = Sequence[NDArray[np.int32]]
@@ -96,9 +96,9 @@ class Impossible:
             self._known[depths] = _Volumes.of(self, depths)
         return self._known[depths].is_possible(areas)
 
-    def restricts(self, level: "TreeLevel") -> bool:
-        """Whether boxes tell the children of a node of the level apart."""
-        return any(depths[level.axis] >= level.depths[level.axis] for depths in self.boxes)
+    def restricts(self, depths: Depths, axis: int) -> bool:
+        """Whether boxes tell apart nodes that are alike but for this level of an axis."""
+        return any(box[axis] >= depths[axis] for box in self.boxes)
 
     def to_text(self) -> bytes:
         """The boxes as a table that can be read again: CSV."""

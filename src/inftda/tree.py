@@ -319,7 +319,9 @@ class TreeLevel(Marginal):
     @property
     def is_restricted(self) -> bool:
         """Whether a node of the level above that can occur may have children that cannot."""
-        return self.impossible is not None and self.impossible.restricts(self)
+        if self.impossible is None or self.refined is None:
+            return False
+        return self.impossible.restricts(self.depths, self.axis)
 
     @cached_property
     def is_trivial(self) -> bool:

@@ -168,7 +168,7 @@ def _possible(tree: Tree, table: NoisyTable) -> NoisyTable:
 def _with_impossible(planned: PlannedTable, table: NoisyTable) -> NoisyTable:
     """A table with a 0 wherever a row lacks what cannot occur."""
     level = planned.level
-    if not planned.marginal.is_restricted or level.refined is None:
+    if not planned.marginal.is_restricted:
         return table
     if planned.is_total:
         areas = planned.marginal.areas_at(np.arange(planned.marginal.n_nodes))
