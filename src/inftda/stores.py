@@ -46,7 +46,7 @@ _PREFIX: Final = "inftda-copy-"
 _PIECE, _PATIENCE, _SHOWN = 1 << 20, 60, 5
 #: The files of releases.
 _OWN: Final = re.compile(
-    r"manifest\.(json|sig)|flows\.parquet|measurements\.parquet|"
+    r"manifest\.(json|sig)|flows\.parquet|measurements\.parquet|impossible\.csv|"
     r"areas(-[0-9]+)?\.csv|places(-[0-9]+)?\.parquet"
 )
 #: What the words of a store, in small letters, are a sign of.
