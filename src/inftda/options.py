@@ -211,9 +211,9 @@ ImpossibleAreas = Annotated[
     Any,
     Option(
         "What cannot occur, such as pairs of areas that nothing connects: a table with a column "
-        "for some axes or all, an area of any level in each, or all. Rows of the table that are "
-        "there go the way of `unplaceable=`. It must be known without the table: which of its "
-        "cells are empty is confidential.",
+        "for some axes or all, an area of any level in each, or all. Rows that are there are "
+        "treated as rows with an unknown area. It must be known without the confidential table: "
+        "which of its cells are empty is confidential.",
         metavar="FILE",
         panel=AREAS,
     ),
