@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,10 +27,7 @@ from inftda.groupings import find_area
 from inftda.hierarchy import OUTSIDE
 from inftda.places import Places
 from inftda.tables import as_arrow, as_numpy, find_texts, read_strings, repeated
-from inftda.tree import Axis, Marginal
-
-if TYPE_CHECKING:
-    from inftda.tree import Tree
+from inftda.tree import Axis, Marginal, Tree
 
 Depths = tuple[int, ...]
 Areas = Sequence[NDArray[np.int32]]
@@ -42,7 +39,7 @@ _MOST: Final = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
-class Impossible:
+class Boxes:
     """Boxes of cells that cannot occur, no two of which overlap.
 
     Attributes:
@@ -55,7 +52,7 @@ class Impossible:
     _known: dict[Depths, "_Volumes"] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def read(cls, source: Any, tree: "Tree") -> "Impossible":
+    def read(cls, source: Any, tree: Tree) -> "Boxes":
         """Read a table with a column for some axes, or all: an area of any level, or "all".
 
         Raises:
@@ -133,11 +130,11 @@ class _Volumes(NamedTuple):
     boxes: list["_BoxSums"]
 
     @classmethod
-    def of(cls, impossible: Impossible, depths: Depths) -> "_Volumes":
-        pairs = zip(impossible.axes, depths, strict=True)
+    def of(cls, known: Boxes, depths: Depths) -> "_Volumes":
+        pairs = zip(known.axes, depths, strict=True)
         return cls(
             [axis.hierarchy.leaves_under(depth) for axis, depth in pairs],
-            [_BoxSums.of(impossible.axes, *item, depths) for item in impossible.boxes.items()],
+            [_BoxSums.of(known.axes, *item, depths) for item in known.boxes.items()],
         )
 
     def is_possible(self, areas: Areas) -> NDArray[np.bool_]:

@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import inf, prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,6 @@ from numpy.typing import NDArray
 from inftda.areas.reader import Levels, read_areas
 from inftda.errors import PrivacyError, TreeError
 from inftda.hierarchy import Hierarchy
-
-if TYPE_CHECKING:
-    from inftda.impossible import Impossible
 
 ORIGIN, DESTINATION = "origin", "destination"
 #: Columns that stand beside those of the axes.
@@ -66,6 +63,21 @@ class Axis:
         return tuple(levels)
 
 
+class Impossible(Protocol):
+    """What cannot occur, as far as trees have to know it (`inftda.impossible`)."""
+
+    def is_possible(
+        self, depths: tuple[int, ...], areas: Sequence[NDArray[np.int32]]
+    ) -> NDArray[np.bool_]:
+        """Whether each of some nodes at these levels of the axes can occur."""
+
+    def restricts(self, depths: tuple[int, ...], axis: int) -> bool:
+        """Whether it tells apart nodes that are alike but for this level of an axis."""
+
+    def to_text(self) -> bytes:
+        """As it is published."""
+
+
 @dataclass(frozen=True)
 class Marginal:
     """Counts by one level of every axis, 0 where the axis is summed up.
@@ -78,7 +90,7 @@ class Marginal:
 
     axes: tuple[Axis, ...]
     depths: tuple[int, ...]
-    impossible: "Impossible | None" = field(default=None, kw_only=True, repr=False, compare=False)
+    impossible: Impossible | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     @cached_property
     def name(self) -> str:
@@ -391,7 +403,7 @@ class Tree:
 
     axes: tuple[Axis, ...]
     order: tuple[str, ...]
-    impossible: "Impossible | None" = field(default=None, repr=False, compare=False)
+    impossible: Impossible | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def build(cls, axes: Sequence[Axis], order: Sequence[str]) -> Self:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import inftda
 from inftda.errors import TreeError
-from inftda.impossible import Impossible
+from inftda.impossible import Boxes
 from inftda.privacy.unit import Unit
 from inftda.publication.tables import leaf_areas
 from inftda.reading import Columns, read_leaves
@@ -77,9 +77,9 @@ def test_a_node_is_possible_if_one_of_its_leaves_is(data):
     never = never_of(tree, boxes)
     if never.all():
         with pytest.raises(TreeError, match="nothing can occur"):
-            Impossible.read(table_of(tree, boxes), tree)
+            Boxes.read(table_of(tree, boxes), tree)
         return
-    known = Impossible.read(table_of(tree, boxes), tree)
+    known = Boxes.read(table_of(tree, boxes), tree)
     for depths in product(*(range(axis.hierarchy.depth + 1) for axis in tree.axes)):
         marginal = Marginal(tree.axes, depths, impossible=known)
         cells = marginal.areas_at(np.arange(marginal.n_nodes))
@@ -90,7 +90,7 @@ def test_a_node_is_possible_if_one_of_its_leaves_is(data):
     # No leaf is in two boxes, and what is written says the same, to the bit.
     sizes = [_volumes(tree, *kind).sum() for kind in known.boxes.items()]
     assert sum(sizes) == never.sum()
-    again = Impossible.read(pa_csv.read_csv(pa.BufferReader(known.to_text())), tree)
+    again = Boxes.read(pa_csv.read_csv(pa.BufferReader(known.to_text())), tree)
     assert again.to_text() == known.to_text()
 
 
@@ -111,7 +111,7 @@ def test_children_can_all_occur_where_boxes_do_not_tell_them_apart(data):
     tree = data.draw(random_trees())
     boxes = data.draw(random_boxes(tree))
     assume(not never_of(tree, boxes).all())
-    tree = replace(tree, impossible=Impossible.read(table_of(tree, boxes), tree))
+    tree = replace(tree, impossible=Boxes.read(table_of(tree, boxes), tree))
     for level in tree.splitting_levels:
         areas = level.areas_at(np.arange(level.n_nodes))
         above = Marginal(tree.axes, level.parent_depths, impossible=tree.impossible)

@@ -10,7 +10,7 @@ import pytest
 
 import inftda
 from inftda.errors import IngestError, ReleaseError, TreeError
-from inftda.impossible import Impossible
+from inftda.impossible import Boxes
 from inftda.privacy.unit import Unit
 from inftda.publication.manifest import digest
 from inftda.publication.tables import Flows, write_flows
@@ -76,33 +76,31 @@ def never_in(table):
 )
 def test_a_wrong_table_is_refused_in_words(table, words):
     with pytest.raises(TreeError, match="impossible areas") as problem:
-        Impossible.read(
-            pa.table({name: pa.array(x, pa.string()) for name, x in table.items()}), TREE
-        )
+        Boxes.read(pa.table({name: pa.array(x, pa.string()) for name, x in table.items()}), TREE)
     assert words in str(problem.value)
 
 
 def test_outside_may_have_been_anywhere():
     tree = Columns(unplaceable={"origin": "outside"}).tree(AREAS)
-    known = Impossible.read({"destination": ["1"]}, tree)
+    known = Boxes.read({"destination": ["1"]}, tree)
     outside = tree.axes[0].hierarchy.find(2, ["outside"])
     first = tree.axes[1].hierarchy.find(2, ["1"])
     assert known.is_possible((2, 2), [outside, first]).all()
     assert not known.is_possible((2, 2), [np.array([0], np.int32), first]).any()
     with pytest.raises(TreeError, match="'outside', where anything may be"):
-        Impossible.read({"origin": ["outside"]}, tree)
+        Boxes.read({"origin": ["outside"]}, tree)
 
 
 def test_boxes_that_fill_a_larger_one_are_that():
     rows = {"origin": [*"112233", "1", "2", "3"], "destination": [*"454545", *["town:S"] * 3]}
-    known = Impossible.read(rows, TREE)
+    known = Boxes.read(rows, TREE)
     assert known.to_text() == b'"origin","destination","mode"\n"region:N","region:S","all"\n'
 
 
 def test_too_many_pieces_are_refused(monkeypatch):
     monkeypatch.setattr("inftda.impossible._MOST", 3)
     with pytest.raises(TreeError, match="overlap in too many ways"):
-        Impossible.read({"origin": ["1", "all"], "destination": ["all", "2"]}, TREE)
+        Boxes.read({"origin": ["1", "all"], "destination": ["all", "2"]}, TREE)
 
 
 # --- rows that cannot occur

@@ -21,7 +21,7 @@ from inftda.areas.wkb import check_outlines
 from inftda.errors import HierarchyError, InftdaError, ReleaseError, TreeError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain
 from inftda.hierarchy import Hierarchy
-from inftda.impossible import Impossible
+from inftda.impossible import Boxes
 from inftda.places import MAX_NAME, Places
 from inftda.publication.manifest import (
     DAMAGED,
@@ -244,7 +244,7 @@ def read_release_tree(folder: Path, entry: TreeEntry) -> Tree:
     try:
         if file.stat().st_size > MAX_IMPOSSIBLE:
             raise ReleaseError(f"{IMPOSSIBLE_FILE} is larger than a release writes; {DAMAGED}")
-        known = Impossible.read(file, tree)
+        known = Boxes.read(file, tree)
         if known.to_text() != file.read_bytes():
             raise ReleaseError(f"{IMPOSSIBLE_FILE} is not written as inftda writes it; {DAMAGED}")
     except (OSError, TreeError) as problem:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 from inftda.areas.clock import ClockPart, clock_hierarchy
 from inftda.areas.reader import Levels
 from inftda.errors import IngestError, PrivacyError, TreeError
-from inftda.impossible import Impossible
+from inftda.impossible import Boxes
 from inftda.options import TABLE, Option, documented, names, pairs
 from inftda.privacy.unit import Unit
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree, build_tree
@@ -169,8 +169,9 @@ class Columns:
         tree = build_tree(
             areas, axis=given, levels=levels, order=order, outside=self.outside, first=first
         )
-        known = None if impossible is None else Impossible.read(impossible, tree)
-        return tree if known is None else replace(tree, impossible=known)
+        if impossible is None:
+            return tree
+        return replace(tree, impossible=Boxes.read(impossible, tree))
 
     def of_axis(self, axis: str) -> tuple[str, ...]:
         """Names of the columns that an axis is read from."""

@@ -47,10 +47,9 @@ if TYPE_CHECKING:
 
     from inftda.areas.placing import Placer
     from inftda.hierarchy import Hierarchy
-    from inftda.impossible import Impossible
     from inftda.privacy.unit import Unit
     from inftda.reading.sources import Source
-    from inftda.tree import Axis
+    from inftda.tree import Axis, Impossible
 
 #: How many unknown codes a message shows, and how much of each.
 SHOWN_CODES: Final = 5
@@ -283,7 +282,7 @@ class Rows:
             if axis.placer is not None:
                 workspace.register_function(f"place_{axis.lookup}", axis.placer.place)
         if (known := self.impossible) is not None:
-            finest = tuple(axis.hierarchy.depth for axis in known.axes)
+            finest = tuple(axis.hierarchy.depth for axis in self.axes)
             workspace.register_function(
                 "is_impossible",
                 lambda *areas: np.asarray(~known.is_possible(finest, areas), np.int32),

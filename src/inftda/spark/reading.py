@@ -29,7 +29,6 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import StringType, StructField, StructType
 
 from inftda.errors import IngestError
-from inftda.impossible import Impossible
 from inftda.noise.bits import RandomSource
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, SqlQuery, TableFile, bounding
@@ -42,7 +41,7 @@ from inftda.spark.session import SPARK_ERRORS, Parcel, is_local, parcel
 from inftda.spark.tasks import Batches, Made
 from inftda.stores import STORES, ZIP
 from inftda.tables import CSV_ENDINGS, EXCEL_ENDINGS, PARQUET_ENDINGS, split_header
-from inftda.tree import Axis
+from inftda.tree import Axis, Impossible
 from inftda.truth import MAX_TOTAL, Leaves, check_total
 
 T = TypeVar("T")
