@@ -83,8 +83,8 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
     axes: Sequence[Axis],
     *,
     unit: Unit,
-    impossible: Impossible | None,
     random_source: RandomSource,
+    impossible: Impossible | None = None,
     say: Callable[[str], object] | None = None,
 ) -> SparkLeaves:
     """Read trips or flows and count them per leaf; see `inftda.reading.read_leaves`.
