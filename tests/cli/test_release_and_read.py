@@ -158,8 +158,6 @@ def test_query_sums_up_zones_of_releases_and_of_estimates(typed, done, country, 
         assert sum(row[number] for row in rows) == 5_000
     refused = typed("query RELEASE --estimate ESTIMATE --zones zones.csv")
     assert (refused.code, "another release" in refused.err) == (2, True)
-    refused = typed("query MEASURED --estimate ESTIMATE --intervals --without-model")
-    assert (refused.code, "estimates come from the model" in refused.err) == (2, True)
 
 
 def test_query_says_what_is_not_listed(typed, copied):

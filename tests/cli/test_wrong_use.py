@@ -35,7 +35,6 @@ WRONG = [
     ("query RELEASE --level origin=region --origin-level province", "twice"),
     ("query RELEASE --origin-level street --destination-level all", "street"),
     ("query TOTALS --origin-level all --destination-level region --intervals", "measurements"),
-    ("query MEASURED --without-model", "--intervals"),
     ("query TOTALS --intervals", "--measurements all"),
     ("estimate TOTALS --out x", "--measurements all"),
     ("release FLOWS --areas AREAS --rho 1 --measurements some --out x", "--measurements"),

@@ -90,7 +90,7 @@ def test_help_is_in_panels_and_leaves_out_what_concerns_python():
         ("give `out=`", "give --out"),
         ("use `unplaceable='outside'`", "use --unplaceable outside"),
         ("or `count=None`, `from_='a'`", "or --count none, --from a"),
-        ("add `without_model=True`", "add --without-model"),
+        ("add `allow_confidential=True`", "add --allow-confidential"),
     ],
 )
 def test_a_message_names_options_as_the_command_line_spells_them(

@@ -122,10 +122,6 @@ def _give(table: pa.Table, kind: str, out: Path | None, *, keep_formulas: bool) 
 
 def _estimated(call: Call, release: Release, folder: Path) -> Any:
     """What was asked for, of an estimate."""
-    if "without_model" in call.given:
-        raise InftdaError(
-            "estimates come from the model; leave out `without_model=True` or `estimate=`"
-        )
     made, given = open_estimate(folder), {"intervals": False} | call.given
     made.check_release(release)
     return made.flows(release=release, **given)

@@ -1,9 +1,8 @@
 """Intervals of published numbers, from the measurements behind them.
 
-Numbers of the tree have the interval of the model (the posterior of `inftda.inference`) or of
-their noise alone, which allows for readers who look at the largest numbers. Sums across it, such as
-those of zones, are made of several measurements (`inftda.inference.sums`). All intervals are
-extended, where they have to be, to hold the number that is published.
+Numbers of the tree have the interval of the model (the posterior of `inftda.inference`). Sums
+across it, such as those of zones, are made of several measurements (`inftda.inference.sums`). All
+intervals are extended, where they have to be, to hold the number that is published.
 
 Post-processing: nothing but the release goes in.
 """
@@ -16,9 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.groupings import Grouping, groupings
-from inftda.inference.measured import Areas, Measurements, find_rows
+from inftda.inference.measured import Areas, Measurements
 from inftda.inference.model import Fit
-from inftda.inference.noise_intervals import Ends, NoiseIntervals, containing, measured_ends
+from inftda.inference.noise_intervals import Ends, containing, measured_ends
 from inftda.inference.sums import sum_ends
 from inftda.publication.query import FLOW, with_intervals
 from inftda.tree import Tree
@@ -30,54 +29,37 @@ class Intervals:
     def __init__(self, tree: Tree, measured: Measurements, total: int) -> None:
         self._tree, self._measured, self._total = tree, measured, total
 
-    def of(
-        self,
-        depths: Sequence[int],
-        areas: Areas,
-        flow: NDArray[np.int64],
-        *,
-        use_model: bool = True,
-    ) -> Ends:
+    def of(self, depths: Sequence[int], areas: Areas, flow: NDArray[np.int64]) -> Ends:
         """Lower and upper ends.
 
         Args:
             depths: level of each axis, 0 where it is summed up.
             areas: int32[n] for each axis.
             flow: the numbers that are published there (not 0).
-            use_model: whether they are narrowed by the model, or follow from the noise alone.
         """
-        return containing(flow, self._ends(depths, areas, use_model=use_model))
+        return containing(flow, self._ends(depths, areas))
 
-    def _ends(self, depths: Sequence[int], areas: Areas, *, use_model: bool) -> Ends:
+    def _ends(self, depths: Sequence[int], areas: Areas) -> Ends:
         """Intervals as they are, wherever the published numbers lie."""
         wanted = self._tree.coarsest(depths)
         if not any(wanted):
             return self._total_ends(len(areas[0]))
         for number, level in enumerate(self._tree.splitting_levels):
             if self._tree.coarsest(level.depths) == wanted:
-                ends = self._fit.node_ends if use_model else self._noise_ends
-                return ends(number, areas)
+                return self._fit.node_ends(number, areas)
         levels = {
             axis.name: axis.hierarchy.level_name(depth)
             for axis, depth in zip(self._tree.axes, depths, strict=True)
         }
         return sum_ends(self._fit, self._measured, groupings(self._tree, levels), areas)
 
-    def beside(
-        self,
-        table: pa.Table,
-        asked: Sequence[Grouping],
-        *,
-        number: str = FLOW,
-        use_model: bool = True,
-    ) -> pa.Table:
+    def beside(self, table: pa.Table, asked: Sequence[Grouping], *, number: str = FLOW) -> pa.Table:
         """A table of `sum_flows` with columns `low`, `high` and `grade`.
 
         Args:
             table: the table.
             asked: what was summed up.
             number: name of the column that intervals are beside.
-            use_model: see `of`; sums of several measurements have one kind of interval.
         """
         flow = table.column(number).to_numpy()
         if not len(flow) or not flow.all():  # one row, for nothing at all
@@ -87,7 +69,7 @@ class Intervals:
             if all(d in axis.areas for axis, d in zip(asked, level.depths, strict=True)):
                 areas = (axis.areas[d] for axis, d in zip(asked, level.depths, strict=True))
                 cells = tuple(area[group] for area, group in zip(areas, groups, strict=True))
-                ends = self._ends(level.depths, cells, use_model=use_model)
+                ends = self._ends(level.depths, cells)
                 return with_intervals(table, ends, number)
         ends = sum_ends(self._fit, self._measured, asked, groups)
         return with_intervals(table, ends, number)
@@ -104,17 +86,3 @@ class Intervals:
         else:
             low = high = np.array([self._total], np.int64)
         return np.repeat(low, n), np.repeat(high, n)
-
-    def _noise_ends(self, number: int, areas: Areas) -> Ends:
-        """Intervals by the noise of a level alone."""
-        level = self._tree.splitting_levels[number]
-        table = self._measured.level(level.index)
-        row = find_rows(table.areas, areas)
-        is_measured = row >= 0
-        low, high = (np.zeros(len(row), np.int64) for _ in range(2))
-        known = NoiseIntervals.of(table.value, table.noise)
-        low[is_measured], high[is_measured] = known.ends(table.value[row[is_measured]])
-        if number and not is_measured.all():  # only children, which have their parent's count
-            above = level.parents([numbers[~is_measured] for numbers in areas])
-            low[~is_measured], high[~is_measured] = self._noise_ends(number - 1, above)
-        return low, high

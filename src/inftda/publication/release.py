@@ -118,9 +118,6 @@ class Release:
             ),
         ] = False,
         at_least: AtLeast = None,
-        without_model: Annotated[
-            bool, Option("Make these intervals by the noise alone: wider, without a model.")
-        ] = False,
         names: Annotated[bool, Option("Add the names of areas beside their codes.")] = False,
         top: Top = None,
         as_: Annotated[
@@ -141,8 +138,6 @@ class Release:
                 ambiguous; or names, intervals or places are asked for, and the release has none.
         """
         intervals = intervals or at_least is not None
-        if without_model and not intervals:
-            raise ReleaseError("`without_model=True` is for intervals; add `intervals=True`")
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
         ends = {ORIGIN: from_, DESTINATION: to}
         asked = asked_for(self.tree, (level_of_end, level), (ends, where), zones)
@@ -153,23 +148,18 @@ class Release:
         else:
             found = query.sum_flows(self.table, asked)
         if intervals:
-            found = self.with_intervals(found, asked, use_model=not without_model)
+            found = self.with_intervals(found, asked)
         found = query.largest(query.graded(found, at_least), top)
         named = query.with_names(found, asked) if names else found
         return query.converted_flows(named, as_, asked)
 
     def with_intervals(
-        self,
-        table: pa.Table,
-        asked: Sequence[Grouping],
-        *,
-        number: str = query.FLOW,
-        use_model: bool = True,
+        self, table: pa.Table, asked: Sequence[Grouping], *, number: str = query.FLOW
     ) -> pa.Table:
         """Sums with columns `low`, `high` and `grade`; see `Intervals.beside`."""
         axis = self._asked_total(asked)
         if axis is None:
-            return self.intervals().beside(table, asked, number=number, use_model=use_model)
+            return self.intervals().beside(table, asked, number=number)
         own = asked[axis]
         low, high = total_ends(own, self.totals_of(own.name), self._measured_totals(axis))
         row = own.numbers(table)

@@ -63,7 +63,7 @@ def _areas():
     return codes, pa.table({"region": [f"r{i // GROUP}" for i in range(N)], "town": codes})
 
 
-def _published(table, kind):
+def _published(table):
     """Published numbers of a few releases, and whether their intervals hold."""
     codes, areas = _areas()
     found = []
@@ -75,7 +75,7 @@ def _published(table, kind):
                       "count": flows[origin, destination]}),
             areas, epsilon=1, delta=1e-8, source=inftda.SeededSource(seed),
         )  # fmt: skip
-        rows = release.flows(intervals=kind)
+        rows = release.flows(intervals=True)
         at = (np.searchsorted(codes, rows.column(name)) for name in ("origin", "destination"))
         true = flows[tuple(at)]
         flow, low, high = (rows.column(name).to_numpy() for name in ("flow", "low", "high"))
@@ -83,17 +83,16 @@ def _published(table, kind):
     return map(np.concatenate, zip(*found, strict=True))
 
 
-@pytest.mark.parametrize("kind", ["model", "noise"])
 @pytest.mark.parametrize("table", [busy_centre, almost_equal, two_sizes, gravity])
-def test_intervals_hold_in_every_class_of_published_size(table, kind):
-    flow, holds = _published(table, kind)
+def test_intervals_hold_in_every_class_of_published_size(table):
+    flow, holds = _published(table)
     class_of = np.searchsorted(CLASSES, flow / SIGMA, side="right")
     for one in np.unique(class_of):
         inside = holds[class_of == one]
         assert len(inside) < ENOUGH or inside.mean() >= 0.95, CLASSES[one - 1]
 
 
-def _published_with_laplace(table, kind, *, everywhere):
+def _published_with_laplace(table, *, everywhere):
     """The same, with Laplace noise at the finest level, or everywhere."""
     tree = COLUMNS.tree(_areas()[1])
     plan = make_plan(tree, UNIT, epsilon=1, delta=1e-8, across=0.08)
@@ -115,7 +114,7 @@ def _published_with_laplace(table, kind, *, everywhere):
         areas, flow = drawn.leaves.areas, drawn.leaves.value
         intervals = Intervals(tree, _measured(tree, plan, drawn.noisy), int(flow.sum()))
         depths = tree.splitting_levels[-1].depths
-        low, high = intervals.of(depths, areas, flow, use_model=kind == "model")
+        low, high = intervals.of(depths, areas, flow)
         true = flows[areas]
         found.append((flow, (low <= true) & (true <= high)))
     return map(np.concatenate, zip(*found, strict=True))
@@ -136,10 +135,9 @@ def _measured(tree, plan, noisy):
 
 
 @pytest.mark.parametrize("everywhere", [False, True])
-@pytest.mark.parametrize("kind", ["model", "noise"])
 @pytest.mark.parametrize("table", [busy_centre, almost_equal, two_sizes, gravity])
-def test_intervals_hold_with_laplace_noise_too(table, kind, everywhere):
-    flow, holds = _published_with_laplace(table, kind, everywhere=everywhere)
+def test_intervals_hold_with_laplace_noise_too(table, everywhere):
+    flow, holds = _published_with_laplace(table, everywhere=everywhere)
     class_of = np.searchsorted(CLASSES, flow / LAPLACE.sigma, side="right")
     enough = [one for one in np.unique(class_of) if (class_of == one).sum() >= ENOUGH]
     assert enough
