@@ -16,7 +16,7 @@ import pyarrow as pa
 import inftda
 from agreement import by_number, table
 from inftda.demo import make_country
-from inftda.evaluation.typical import CLASS_STARTS, class_of
+from inftda.evaluation.cells import CLASS_STARTS, class_of
 from inftda.groupings import asked_for
 
 #: So many zones, so many times: few zones have few numbers.

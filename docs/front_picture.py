@@ -46,7 +46,7 @@ def main() -> None:
             source=SeededSource(1),
         )
         page = Path(work) / "page.html"
-        inftda.report(made, page, title="Commuting on an island that does not exist", seconds=2)
+        inftda.report(made, page, title="Commuting on an island that does not exist")
         photograph(page, HERE / "map.png")
 
 

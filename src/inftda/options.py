@@ -279,8 +279,6 @@ Across = Annotated[
     ),
 ]
 Threads = Annotated[int | None, Option("Threads; by default all cores.", panel=RUN)]
-Runs = Annotated[int, Option("Simulations for typical errors, at most.", panel=RUN)]
-Seconds = Annotated[float, Option("Time for these simulations, at most.", panel=RUN)]
 Centroids = Annotated[
     Any,
     Option(

@@ -39,12 +39,12 @@ def made():
 def page(made, tmp_path_factory):
     country, released = made
     folder = tmp_path_factory.mktemp("page")
-    return report(released, folder / "page.html", **labelled(country.areas, folder), runs=3)
+    return report(released, folder / "page.html", **labelled(country.areas, folder))
 
 
 @pytest.fixture(scope="session")
-def typical(made):
-    """The same country without its measurements: errors are simulated, by level and size."""
+def small(made):
+    """The same country without its measurements."""
     country, _ = made
     budget = {"epsilon": 2, "delta": 1e-6, "source": SeededSource(1)}
     return release(country.flows(), country.areas, **budget, measurements="totals")
@@ -58,7 +58,7 @@ def plain_page(tmp_path_factory):
     released = release(
         table, axis={"disease": disease}, epsilon=1, delta=1e-6, source=SeededSource(1)
     )
-    return report(released, tmp_path_factory.mktemp("plain") / "page.html", runs=2)
+    return report(released, tmp_path_factory.mktemp("plain") / "page.html")
 
 
 @pytest.fixture(scope="session")
@@ -100,9 +100,7 @@ def write_hostile_page(folder, **options):
         'level,code,name\n<i>top,c,"' + HOSTILE_NAME.replace('"', '""') + '"\n'
     )
     released = release(flows, areas, epsilon=5, delta=1e-6, source=SeededSource(1))
-    return report(
-        released, folder / "page.html", title=HOSTILE, names=folder / "n.csv", runs=1, **options
-    )
+    return report(released, folder / "page.html", title=HOSTILE, names=folder / "n.csv", **options)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ def config(tmp_path):
     path.write_text(
         "areas = 'areas.csv'\nepsilon = 1\ndelta = 1e-6\nneighbours = 'add-remove'\n"
         "[release]\nflows = 'flows.csv'\nout = 'made'\nsplit = [1, 1, 1, 1, 2]\n"
-        "[report]\nrelease = 'made'\nout = 'page.html'\nruns = 1\n"
+        "[report]\nrelease = 'made'\nout = 'page.html'\n"
     )
     (tmp_path / "areas.csv").write_text("region,town\nN,001\nN,002\nS,003\n")
     (tmp_path / "flows.csv").write_text("origin,destination,count\n001,002,30\n003,003,50\n")
@@ -64,7 +64,7 @@ def test_flags_win_over_a_configuration_and_sections_over_what_is_shared(done, c
     ("text", "word"),
     [
         ("epsilom = 1\n", "epsilom"),
-        ("[report]\nrnus = 1\n", "'runs'"),
+        ("[report]\ntitel = 1\n", "'title'"),
         ("report = 1\n", "[report]"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 WRITERS = {
     "release": ("made", "release FLOWS --areas AREAS --epsilon 1 --delta 1e-8"),
     "estimate": ("estimate", "estimate MEASURED"),
-    "report": ("page.html", "report RELEASE --runs 1 --seconds 0"),
+    "report": ("page.html", "report RELEASE"),
     "export": ("tables", "export RELEASE --to csv --no-intervals"),
     "query": ("flows.csv", "query RELEASE"),
     "query json": ("flows.json", "query RELEASE"),

@@ -68,7 +68,7 @@ COMMANDS = (
     f"verify no{ESCAPE}",
     "evaluate out --truth flows.csv --out measures",
     "evaluate out --truth flows.csv --out measures --json",
-    "report out --out page.html --runs 1",
+    "report out --out page.html",
     f"ledger show no{ESCAPE} x",
     f"no{ESCAPE}",
 )

@@ -62,7 +62,7 @@ def test_everybody_is_told_what_was_counted(choice, release, done, typed, tmp_pa
     assert json.loads(asked.out), "the answer itself is as ever"
     check(asked.err, words)
     assert bool(asked.err) == bool(words)
-    done("report out --out page.html --runs 1 --quiet")
+    done("report out --out page.html --quiet")
     page = unescape((tmp_path / "page.html").read_text())
     check(page, words)
     assert ("What was counted:" in page) == bool(words)

@@ -103,7 +103,7 @@ def test_no_point_time_or_person_is_written_or_printed(place, capfd, caplog):
     arguments = ["release", "trips.csv", "--areas", "areas.csv", *OPTIONS]
     arguments += ["--person", "person", "--trips", "2", "--neighbours", "add-remove"]
     assert run([*arguments, "--unplaceable", "outside", *BUDGET, "--out", "out"]) == 0
-    assert run(["report", "out", "--out", "page.html", "--seconds", "0"]) == 0
+    assert run(["report", "out", "--out", "page.html"]) == 0
     seen = everything(place / "out", capfd, caplog)
     seen["page"] = (place / "page.html").read_bytes()
     texts = [CANARY, SECOND, canaries.PERSON]

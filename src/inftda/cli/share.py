@@ -50,7 +50,7 @@ def estimate(call: Call, *, quiet: Quiet = False) -> None:
 @command(pages.report)
 def report(call: Call, *, quiet: Quiet = False) -> None:
     """Write a page with the guarantee, the errors to expect, and the flows to explore."""
-    page = call.with_progress("%", shown=not quiet)
+    page = call()
     if quiet:
         return
     output.say(f"Page:       {page} ({page.stat().st_size / 1e6:.1f} MB, needs no network)")
@@ -63,7 +63,7 @@ def report(call: Call, *, quiet: Quiet = False) -> None:
 @command(exports.export)
 def export(call: Call, *, quiet: Quiet = False) -> None:
     """Write files for spreadsheets, maps, GIS, transport models or R."""
-    folder = call.with_progress("%", shown=not quiet)
+    folder = call()
     for path in [] if quiet else sorted(folder.iterdir()):
         output.say(output.printable(f"Written:    {path}"))
 
@@ -84,7 +84,7 @@ def dossier(
             check_file(out, force=bool(call.given.get("force")))
         output.give(registry.template(), out)
         return
-    folder = call.with_progress("%", shown=not quiet)
+    folder = call()
     for name in [] if quiet else dossiers.FILES:
         output.say(output.printable(f"Written:    {folder / name}"))
 

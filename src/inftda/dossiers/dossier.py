@@ -16,18 +16,12 @@ from inftda.dossiers.registry import (
     read_answers,
 )
 from inftda.errors import InftdaError, ReleaseError
-from inftda.evaluation.stated import (
-    BETA,
-    describe_size,
-    level_rows,
-    stated_errors,
-)
-from inftda.evaluation.typical import OFTEN_LOST
+from inftda.evaluation.stated import BETA, describe_size, level_rows
 from inftda.files import check_folder, check_unpublished, is_plain, whole_folder
 from inftda.ledger.budget import Dataset, Spending
 from inftda.ledger.ledger import CANNOT_KNOW, Ledger
 from inftda.numbers import rounded_up
-from inftda.options import Option, Runs, Seconds, Watched, documented
+from inftda.options import Option, documented
 from inftda.pages import html
 from inftda.privacy.risk import PRECEDENTS, risk_of
 from inftda.privacy.unit import Unit
@@ -66,10 +60,7 @@ def dossier(  # noqa: PLR0913 - one keyword for each thing an office may decide
             "Check this build as well, which takes seconds.", spelling="--selftest/--no-selftest"
         ),
     ] = True,
-    runs: Runs = 20,
-    seconds: Seconds = 20.0,
     force: Annotated[bool, Option("Replace a dossier that is there.")] = False,
-    progress: Watched = None,
 ) -> Path:
     """Write the dossier of a release.
 
@@ -90,11 +81,7 @@ def dossier(  # noqa: PLR0913 - one keyword for each thing an office may decide
     opened = open_release(release)
     account = _account(ledger, dataset, opened.manifest.plan.unit)
     entry = entry_of(opened, answers, account)
-    depths = [level.depths for level in opened.tree.levels]
-    errors = stated_errors(opened, runs=runs, seconds=seconds, depths=depths, progress=progress)
-    rows, title = level_rows(opened, errors), entry.deployment.basic.name
-    finest = rows[-1].typical if rows else None
-    plan = opened.manifest.plan
+    plan, title = opened.manifest.plan, entry.deployment.basic.name
     facts = {
         "title": title,
         "basic": entry.deployment.basic,
@@ -113,11 +100,8 @@ def dossier(  # noqa: PLR0913 - one keyword for each thing an office may decide
         "is_od": opened.tree.is_od,
         "has_totals": opened.has_totals,
         "counted": counting_note(opened),
-        "rows": rows,
-        "runs": errors.runs if errors else None,
+        "rows": level_rows(opened),
         "confidence": 1 - BETA,
-        "often_lost": finest.often_lost if finest else 0,
-        "one_in": f"{1 / OFTEN_LOST:.0f}",
         **_check_facts(release, opened, selftest=selftest),
         "account": None if account is None else _spending(account),
     }

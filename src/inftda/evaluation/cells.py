@@ -17,6 +17,8 @@ from inftda.tree import Marginal
 DENSE_CELLS = 1 << 22
 #: Beyond this number of cells a cell has no 64-bit number; such levels are left out.
 MAX_CELLS = 1 << 62
+#: Lower ends of the classes of size; the last class is open.
+CLASS_STARTS = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
 
 
 def estimated_leaves(estimate: Estimate) -> CellIntervals:
@@ -66,3 +68,8 @@ def match_cells(released: Cells, truth: Cells) -> tuple[NDArray[np.int64], NDArr
     is_lost = np.ones(len(truth.number), bool)
     is_lost[index[is_there]] = False
     return value, is_lost
+
+
+def class_of(value: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Number of the size class of each published number."""
+    return np.searchsorted(np.array(CLASS_STARTS), value, side="right") - 1

@@ -12,14 +12,13 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.evaluation.cells import MAX_CELLS, Cells, match_cells
+from inftda.evaluation.cells import CLASS_STARTS, MAX_CELLS, Cells, class_of, match_cells
 from inftda.evaluation.measures import (
     TotalMeasures,
     area_totals,
     measure_total,
     totals_across,
 )
-from inftda.evaluation.typical import CLASS_STARTS, class_of
 from inftda.inference.measured import CellIntervals
 from inftda.publication.release import Release
 from inftda.truth import Truth

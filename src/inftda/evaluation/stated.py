@@ -1,19 +1,16 @@
-"""What a release states about itself: its size, its errors, and what an observer can guess.
+"""What a release states about itself: its size, and the noise and guaranteed errors of its levels.
 
-Everything follows from the manifest, the noise and simulations of the release: nothing here sees
-the truth.
+Everything follows from what is published: nothing here sees the truth.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from inftda.errors import InftdaError, ReleaseError
-from inftda.evaluation.typical import LevelErrors, TypicalError, TypicalErrors, typical_errors
+from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.bounds import error_bounds
 from inftda.publication.release import Release
-from inftda.screen import Progress
 from inftda.tree import DESTINATION, ORIGIN, TreeLevel
 
 #: Probability that some guaranteed error, at any level, does not hold.
@@ -22,28 +19,35 @@ BETA: Final = 0.05
 
 @dataclass(frozen=True)
 class LevelRow:
-    """What is known of the errors of one level; None where a figure is not known."""
+    """What is known of one level; None where a figure is not known.
+
+    Attributes:
+        level: which.
+        n_published: how many numbers it has.
+        sigma: standard deviation of its noise.
+        guaranteed: no number is further off.
+    """
 
     level: TreeLevel
-    typical: LevelErrors | None
+    n_published: int | None
+    sigma: float | None
     guaranteed: int | None
 
 
-def level_rows(release: Release, errors: TypicalErrors | None) -> list[LevelRow]:
-    """The levels that were measured, coarse to fine, with what is known of their errors.
-
-    Args:
-        release: the release.
-        errors: its typical errors, if they could be simulated.
-    """
+def level_rows(release: Release) -> list[LevelRow]:
+    """The levels that were measured, coarse to fine, with what is known of each."""
     bounds = guaranteed(release)
+    sigma = {level.index: level.sigma for level in release.manifest.plan.levels}
+    published = {use.level.index: use.n_published for use in release.uses}
+    published[0] = int(release.total > 0)
     shown = {level.index for level in release.tree.splitting_levels}
     if not release.manifest.plan.unit.root_is_public:
         shown.add(0)
     return [
         LevelRow(
             level,
-            errors.at(level.depths) if errors else None,
+            published.get(level.index),
+            sigma.get(level.index),
             bounds.get(level.index),
         )
         for level in release.tree.levels
@@ -58,55 +62,6 @@ def guaranteed(release: Release) -> dict[int, int]:
     except InftdaError:
         return {}
     return {bound.index: bound.max_error for bound in bounds}
-
-
-def stated_errors(
-    release: Release,
-    *,
-    runs: int,
-    seconds: float,
-    depths: Sequence[tuple[int, ...]] | None = None,
-    progress: Progress | None = None,
-) -> TypicalErrors | None:
-    """Typical errors, none larger than what is guaranteed; see `typical_errors`.
-
-    Returns:
-        None for releases that cannot be used as the truth of a simulation.
-    """
-    try:
-        errors = typical_errors(
-            release, runs=runs, seconds=seconds, depths=depths, progress=progress
-        )
-    except ReleaseError:
-        return None
-    return within_guarantee(release, errors)
-
-
-def within_guarantee(release: Release, errors: TypicalErrors) -> TypicalErrors:
-    """Typical errors, none larger than what is guaranteed at its level.
-
-    A simulation of a few numbers may by chance exceed the guaranteed bound.
-    """
-    bounds = guaranteed(release)
-    most = {level.depths: bounds.get(level.index) for level in release.tree.levels}
-    levels = (_capped(level, most.get(level.depths)) for level in errors.levels)
-    return replace(errors, levels=tuple(levels))
-
-
-def _capped(level: LevelErrors, most: int | None) -> LevelErrors:
-    if most is None:
-        return level
-
-    def cap(entry: TypicalError) -> TypicalError:
-        return replace(entry, median=min(entry.median, most), p95=min(entry.p95, most))
-
-    return replace(
-        level,
-        overall=cap(level.overall),
-        classes=tuple(map(cap, level.classes)),
-        often_lost=min(level.often_lost, most),
-        rarely_lost=min(level.rarely_lost or most, most),
-    )
 
 
 def describe_size(release: Release) -> str:

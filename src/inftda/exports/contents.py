@@ -1,8 +1,7 @@
 """What is exported, whatever the kind of file: numbers of each level, intervals, places.
 
-A release that was published with all measurements brings intervals. For others, errors are
-simulated from the release: 95 % of published numbers of a size err by no more, which is an
-estimate (`inftda.evaluation.typical`) and said to be one.
+A release that was published with all measurements brings intervals. Of others only totals have
+them, and what is guaranteed of each level is said.
 """
 
 import re
@@ -18,20 +17,14 @@ from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError, ReleaseError
 from inftda.estimates import Estimate
 from inftda.evaluation.stated import BETA, guaranteed
-from inftda.evaluation.typical import LevelErrors, TypicalErrors
-from inftda.publication.query import FLOW, GRADE, HIGH, LISTED, LOW, with_intervals
+from inftda.publication.query import FLOW, GRADE, HIGH, LISTED, LOW
 from inftda.publication.release import Release
-from inftda.tables import as_numpy, find_texts
+from inftda.tables import find_texts
 from inftda.tree import DESTINATION, ORIGIN, Tree
 
 #: Columns that are not codes, if they are there; the first or second is the number of a row.
 MEASURES: Final = (FLOW, "estimate", LISTED, LOW, HIGH, GRADE)
 #: What intervals are, for readers of the export.
-TYPICAL: Final = (
-    "typical: the number less and plus the error that 95 % of published numbers of its size "
-    "do not exceed, simulated from the release ({runs} runs); an estimate, not a guarantee"
-)
-ROUGH: Final = "; at this level sums run across the tree, so that they are a rough guess"
 MEASURED: Final = (
     "95 % of the published numbers of a size have the true number in theirs, as tested: from what "
     "was measured, with known noise, narrowed by the model that estimates are made with; not a "
@@ -170,7 +163,6 @@ class ExportData:
         description: what is promised and what readers must know, in a few sentences.
         keep_formulas: whether cells are left as they are that a spreadsheet would run.
         intervals: whether numbers get intervals.
-        errors: typical errors, of a release that has no intervals itself.
     """
 
     source: Release | Estimate
@@ -180,7 +172,6 @@ class ExportData:
     description: str
     keep_formulas: bool
     intervals: bool
-    errors: TypicalErrors | None = None
 
     @property
     def tree(self) -> Tree:
@@ -212,27 +203,16 @@ class ExportData:
             table = self._table(level)
             use = self.source.use_at(level.depths) if isinstance(self.source, Release) else None
             facts = {
-                "intervals": self._describe(level, table),
+                "intervals": self._describe(table),
                 "guaranteed": self._guaranteed(level),
                 "use": use and use.describe(),
             }
             yield LevelTable(level, table, facts)
 
-    @property
-    def _is_measured(self) -> bool:
-        """Whether numbers have intervals that need no simulation."""
-        return isinstance(self.source, Estimate) or self.source.has_measurements
-
     def _table(self, level: ExportLevel) -> pa.Table:
         """Numbers of one level, with `low`, `high` and `grade` where they are known."""
-        is_measured = self.intervals and self._is_measured
-        table = self.source.flows(level=level.shown, intervals=is_measured)
-        errors = self.errors.at(level.depths) if self.errors else None
-        if errors is None:
-            return table
-        flow = as_numpy(table.column(FLOW).combine_chunks())
-        half = _half_widths(errors, flow)
-        return with_intervals(table, (np.maximum(flow - half, 0), flow + half))
+        are_known = isinstance(self.source, Estimate) or self.source.has_measurements
+        return self.source.flows(level=level.shown, intervals=self.intervals and are_known)
 
     def totals(self) -> Iterator[tuple[int, LevelTable]]:
         """Totals across the tree of each axis, at the levels that are exported."""
@@ -251,13 +231,10 @@ class ExportData:
                 one = replace(level, name=level.shown[axis.name], shown=shown)
                 yield number, LevelTable(one, table, {"intervals": words})
 
-    def _describe(self, level: ExportLevel, table: pa.Table) -> str:
+    def _describe(self, table: pa.Table) -> str:
         """What the intervals in the table of a level are."""
         if LOW not in table.column_names:
             return NONE
-        errors = self.errors.at(level.depths) if self.errors else None
-        if self.errors is not None and errors is not None:
-            return TYPICAL.format(runs=self.errors.runs) + (ROUGH if errors.is_rough else "")
         return MEASURED if isinstance(self.source, Release) else ESTIMATED
 
     def _guaranteed(self, level: ExportLevel) -> dict[str, Any] | None:
@@ -277,11 +254,3 @@ class ExportData:
                 f"an export to {kind} needs to know where the areas lie, which the release does "
                 "not say; give `centroids=`, a file with a column named after a level, lon and lat"
             )
-
-
-def _half_widths(errors: LevelErrors, flow: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The error that 95 % of numbers as large as each do not exceed."""
-    classes = errors.classes or (errors.overall,)
-    starts = np.array([entry.low for entry in classes], np.int64)
-    widths = np.array([entry.p95 for entry in classes], np.int64)
-    return np.asarray(widths[np.maximum(np.searchsorted(starts, flow, side="right") - 1, 0)])

@@ -13,7 +13,7 @@ from inftda import __version__
 from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError, ReleaseError
 from inftda.estimates import Estimate, open_estimate
-from inftda.evaluation.stated import describe_size, stated_errors
+from inftda.evaluation.stated import describe_size
 from inftda.exports.contents import ExportData, Resource, chosen_levels
 from inftda.exports.gis import write_geojson, write_geopackage
 from inftda.exports.matrices import write_omx
@@ -31,9 +31,6 @@ from inftda.options import (
     KeepFormulas,
     Names,
     Option,
-    Runs,
-    Seconds,
-    Watched,
     documented,
 )
 from inftda.publication.release import Release, open_release
@@ -94,11 +91,8 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
             spelling="--intervals/--no-intervals",
         ),
     ] = True,
-    runs: Runs = 20,
-    seconds: Seconds = 20.0,
     force: Annotated[bool, Option("Replace an export that is there.")] = False,
     keep_formulas: KeepFormulas = False,
-    progress: Watched = None,
 ) -> Path:
     """Write a release or an estimate as files that other programs read.
 
@@ -130,10 +124,6 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     chosen = chosen_levels(opened.tree, level, pairs_only=to != "csv")
     hierarchies = [axis.hierarchy for axis in opened.tree.axes]
     places = Gazetteer.of(hierarchies, names=names, centroids=centroids)
-    errors = None
-    if intervals and isinstance(opened, Release) and not opened.has_measurements:
-        depths = [level.depths for level in chosen]
-        errors = stated_errors(opened, runs=runs, seconds=seconds, depths=depths, progress=progress)
     about = _describe(opened, title=title, licence=licence)
     data = ExportData(
         opened,
@@ -143,7 +133,6 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         about["description"],
         keep_formulas=keep_formulas,
         intervals=intervals,
-        errors=errors,
     )
     with whole_folder(folder, force=force, check=check_export) as partial:
         resources = _WRITERS[to](data, partial)

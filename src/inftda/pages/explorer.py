@@ -1,4 +1,4 @@
-"""What the explorer of a page holds: areas, flows, intervals, typical errors, locations.
+"""What the explorer of a page holds: areas, flows, intervals, locations.
 
 A table is embedded whole and summed up in the browser: two axes are laid out, further ones filter
 what is seen. If that would make the page too heavy, finest levels are left out until it fits, and
@@ -6,7 +6,7 @@ the page says so.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final, TypeVar
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from inftda.areas.locations import Gazetteer, from_seam
 from inftda.evaluation.cells import MAX_CELLS, Cells
-from inftda.evaluation.typical import TypicalErrors
 from inftda.hierarchy import Hierarchy
 from inftda.inference.measured import CellIntervals
 from inftda.pages.html import sentence_case
@@ -25,13 +24,16 @@ from inftda.pages.shapes import Shapes
 from inftda.publication.manifest import TRIPS
 from inftda.publication.release import Release
 from inftda.publication.tables import Areas
-from inftda.publication.trust import sums_up_many, unmeasured_totals
+from inftda.publication.trust import unknown_intervals
 from inftda.tree import DESTINATION, ORIGIN, Axis, Marginal, Tree
 
 #: Characters of packed data in a page, at most; with all else it stays below 15 MB.
 MAX_LETTERS = 13_000_000
 #: Cells that have intervals in a page, over all levels: some bytes each.
 MAX_INTERVALS: Final = 1_500_000
+_NO_ROOM: Final = (
+    "This page has no room for intervals of these numbers; “inftda query --intervals” has them."
+)
 #: Cells that can be numbered, here and by a browser.
 _MAX_NUMBER: Final = min(MAX_CELLS, 1 << 53)
 #: Axes that are laid out, as rows and columns.
@@ -143,19 +145,17 @@ class Quality:
     """What is known of the errors of published numbers.
 
     Attributes:
-        typical: errors by level and size; None if they cannot be simulated.
         totals: totals across the tree that were measured, with their intervals, by level on each
             axis; all areas are there.
         uses: from what size on numbers can be used, by level on each axis; only where not all can.
-        is_unmeasured: whether nothing tells how good long sums across the tree are.
         intervals: what true numbers lie between, cell by cell, for levels on each axis.
+        unknown: why other numbers have no interval, in a sentence.
     """
 
-    typical: TypicalErrors | None = None
     totals: Mapping[Depths, CellIntervals] = field(default_factory=dict)
     uses: Mapping[Depths, str] = field(default_factory=dict)
-    is_unmeasured: bool = False
     intervals: Mapping[Depths, CellIntervals] = field(default_factory=dict)
+    unknown: str = ""
 
     @property
     def known(self) -> dict[Depths, CellIntervals]:
@@ -163,14 +163,13 @@ class Quality:
         return {**self.intervals, **self.totals}
 
     @classmethod
-    def of(cls, release: Release, typical: TypicalErrors | None) -> "Quality":
-        """What a release tells beside the simulation."""
+    def of(cls, release: Release) -> "Quality":
+        """What a release tells."""
         return cls(
-            typical,
             release_totals(release),
             uses={use.level.depths: use.describe() for use in release.uses if not use.is_all},
-            is_unmeasured=bool(unmeasured_totals(release.tree, release.manifest.plan)),
             intervals=_release_intervals(release),
+            unknown=unknown_intervals(release) or _NO_ROOM,
         )
 
 
@@ -189,7 +188,7 @@ def release_totals(release: Release) -> dict[Depths, CellIntervals]:
     return found
 
 
-def across(tree: Tree) -> Iterator[Depths]:
+def _across(tree: Tree) -> Iterator[Depths]:
     """Levels on each axis whose numbers are sums across the tree."""
     return (at for at in _every_level(tree) if tree.coarsest(at) not in tree.on_tree)
 
@@ -199,9 +198,15 @@ def _every_level(tree: Tree) -> Iterator[Depths]:
 
 
 def _release_intervals(release: Release) -> dict[Depths, CellIntervals]:
-    """Intervals of all levels that a release tells them for; none if it has no measurements."""
+    """Intervals of all levels that a release tells them for.
+
+    Without measurements these are none, but for a total that is public.
+    """
     if not release.has_measurements:
-        return {}
+        if not release.manifest.plan.unit.root_is_public:
+            return {}
+        depths, total = release.tree.levels[0].depths, np.array([release.total])
+        return {depths: CellIntervals(tuple(np.zeros((len(depths), 1), np.int32)), *[total] * 3)}
     known, leaves = release.intervals(), release.leaves()
     found: dict[Depths, CellIntervals] = {}
     room = MAX_INTERVALS
@@ -295,9 +300,7 @@ def _add_intervals(pack: Pack, name: str, layout: Layout, at: Depths, ends: Cell
 def _header(
     table: Table, layout: Layout, places: Gazetteer, quality: Quality, depths: Depths
 ) -> dict[str, Any]:
-    errors, is_shared = quality.typical, layout.is_shared
-    sums = [at for at in across(table.tree) if _is_within(at, depths)]
-    unknown = [at for at in sums if quality.is_unmeasured and sums_up_many(table.tree, at)]
+    is_shared = layout.is_shared
     return {
         "confidential": table.truth is not None,
         "formulas": table.keeps_formulas,
@@ -313,9 +316,9 @@ def _header(
             }
             for index, (number, axis) in enumerate(zip(layout.order, layout.axes, strict=True))
         ],
-        "errors": None if errors is None else _errors(errors, layout, unknown, depths),
-        "across": [layout.key(at) for at in sums],
-        "unmeasured": [layout.key(at) for at in unknown],
+        "graded": any(map(any, quality.intervals)),
+        "unknown": quality.unknown,
+        "across": [layout.key(at) for at in _across(table.tree) if _is_within(at, depths)],
         "uses": {
             layout.key(at): f"{sentence_case(words)}."
             for at, words in quality.uses.items()
@@ -364,23 +367,6 @@ def _levels(
         }
         for level in range(1, depth + 1)
     ]
-
-
-def _errors(
-    errors: TypicalErrors, layout: Layout, unknown: Collection[Depths], depths: Depths
-) -> dict[str, list[list[float]]]:
-    """Level to its size classes: smallest number, 95 % point, share of false ones.
-
-    Long sums across the tree that were not measured are left out: there simulated errors hold
-    for as few as three in five of the largest numbers.
-    """
-    return {
-        layout.key(level.depths): [
-            [entry.low, entry.p95, round(entry.false, 3)] for entry in level.classes
-        ]
-        for level in errors.levels
-        if _is_within(level.depths, depths) and level.depths not in unknown
-    }
 
 
 def _is_within(depths: Sequence[int], most: Sequence[int]) -> bool:

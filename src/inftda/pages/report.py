@@ -5,7 +5,6 @@ truth. The confidential page shows the truth beside the release, and says so eve
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Final
 
@@ -16,15 +15,7 @@ from inftda.estimates import Estimate, open_estimate
 from inftda.evaluation.cells import estimated_leaves
 from inftda.evaluation.evaluate import Comparison
 from inftda.evaluation.intervals import overall
-from inftda.evaluation.stated import (
-    BETA,
-    LevelRow,
-    default_title,
-    describe_size,
-    level_rows,
-    stated_errors,
-)
-from inftda.evaluation.typical import OFTEN_LOST
+from inftda.evaluation.stated import BETA, default_title, describe_size, level_rows
 from inftda.files import check_file
 from inftda.options import (
     Centroids,
@@ -33,20 +24,15 @@ from inftda.options import (
     Option,
     Outlines,
     Released,
-    Runs,
-    Seconds,
-    Watched,
     documented,
 )
 from inftda.pages import html
-from inftda.pages.charts import LogScale
 from inftda.pages.editions import series_page
 from inftda.pages.explorer import (
     Depths,
     Layout,
     Quality,
     Table,
-    across,
     pack_explorer,
     release_totals,
 )
@@ -57,18 +43,13 @@ from inftda.publication.trust import (
     GRADE_RULE,
     NOT_PRIVATE,
     counting_note,
+    unknown_intervals,
     unmeasured_totals,
     use_notes,
     warnings,
 )
-from inftda.tree import Tree
 from inftda.truth import Truth
 
-#: Up to this many combinations of levels have typical errors; of more only those of the tree.
-MAX_LEVELS: Final = 150
-#: The sizes up to which numbers often vanish and from which they rarely do are stated as one
-#: if they differ by no more than this factor, or by no more than this number.
-WIDE_GAP, SMALL_GAP = 1.25, 5
 #: The measures people ask for first, and what to call them; the rest is one click away.
 _MAIN: Final = {
     "name": "Level",
@@ -115,11 +96,8 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         Estimate | str | Path | None,
         Option("Estimate made from the release, or its folder, to switch to.", metavar="FOLDER"),
     ] = None,
-    runs: Runs = 20,
-    seconds: Seconds = 20.0,
     force: Annotated[bool, Option("Replace a file that is there.")] = False,
     keep_formulas: KeepFormulas = False,
-    progress: Watched = None,
 ) -> Path:
     """Write a page with the guarantee, the errors to expect, and the flows to explore.
 
@@ -148,11 +126,6 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     estimate = None if estimate is None else open_estimate(estimate)
     if estimate is not None:
         estimate.check_release(found)
-    errors = stated_errors(
-        found, runs=runs, seconds=seconds, depths=_depths(found.tree), progress=progress
-    )
-    if progress is not None:
-        progress("packing", 100, 100)
     table = Table(
         found.tree,
         *found.leaves(),
@@ -160,8 +133,7 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         estimated=None if estimate is None else estimated_leaves(estimate),
         what=found.manifest.counted.what,
     )
-    quality = Quality.of(found, errors)
-    packed, depths = pack_explorer(table, places, shapes, quality)
+    packed, depths = pack_explorer(table, places, shapes, Quality.of(found))
     facts = {
         "is_private": found.manifest.private,
         "not_private": NOT_PRIVATE,
@@ -171,7 +143,7 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         "use": found.uses[-1].describe() if found.uses else "",
         "uses": use_notes(found),
         "promise": _promise(found),
-        **_accuracy(found, quality, level_rows(found, errors)),
+        **_accuracy(found),
         **_technical(found),
         **_explorer(found, packed, depths, has_estimate=estimate is not None),
     }
@@ -245,28 +217,14 @@ def _promise(release: Release) -> dict[str, object]:
     }
 
 
-def _accuracy(release: Release, quality: Quality, rows: Sequence[LevelRow]) -> dict[str, object]:
-    known = [row.guaranteed or 0 for row in rows]
-    known += [row.typical.overall.p95 for row in rows if row.typical]
-    finest = rows[-1].typical if rows else None
-    often, rarely = (finest.often_lost, finest.rarely_lost) if finest else (0, None)
-    is_wide = rarely is not None and rarely > max(WIDE_GAP * often, often + SMALL_GAP)
+def _accuracy(release: Release) -> dict[str, object]:
     is_trips = Layout.of(release.tree).has_trips
     return {
         "cell": "flow" if release.tree.is_od else "cell",
-        "rows": rows,
-        "errors": quality.typical,
-        "has_intervals": bool(quality.intervals),
+        "rows": level_rows(release),
+        "unknown": unknown_intervals(release),
         "grade_rule": GRADE_RULE,
-        "has_rough": any(at not in quality.known for at in across(release.tree)),
-        "scale": LogScale([1, 10, *known]),
         "confidence": 1 - BETA,
-        "lost": {
-            "often": often,
-            "rarely": rarely,
-            "is_wide": is_wide,
-            "one_in": f"{1 / OFTEN_LOST:.0f}",
-        },
         "unmeasured": unmeasured_totals(release.tree, release.manifest.plan),
         "has_totals": release.has_totals,
         "example": "all trips from one area" if is_trips else "totals of one axis",
@@ -330,9 +288,3 @@ def _figure(key: str, value: object) -> str:
     if isinstance(value, float):
         return html.percent(value, 1) if key in _RATES else f"{value:,.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _depths(tree: Tree) -> list[tuple[int, ...]] | None:
-    """Levels of each axis that can be looked at; None for those that are simulated anyway."""
-    every = list(product(*(range(axis.hierarchy.depth + 1) for axis in tree.axes)))
-    return every if len(every) <= MAX_LEVELS else None

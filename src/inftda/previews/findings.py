@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from inftda.evaluation.evaluate import NOTICE
-from inftda.evaluation.typical import LevelErrors
 from inftda.pages.html import percent
+from inftda.previews.errors import LevelErrors
 from inftda.privacy.risk import Risk
 from inftda.privacy.unit import Unit
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from inftda.evaluation.typical import TypicalError
 from inftda.files import check_file
 from inftda.pages import html
 from inftda.pages.charts import Line, LineChart, shade_of
+from inftda.previews.errors import TypicalError
 from inftda.previews.findings import WHAT_IS_USABLE, LevelPreview, Preview, SettingPreview
 from inftda.privacy.risk import PRECEDENTS
 

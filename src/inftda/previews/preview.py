@@ -17,16 +17,6 @@ from numpy.typing import NDArray
 from inftda.errors import InftdaError
 from inftda.evaluation.measures import LevelMeasures, area_totals, measure
 from inftda.evaluation.stated import BETA
-from inftda.evaluation.typical import (
-    MIN_SIMULATED,
-    N_BINS,
-    ErrorHistogram,
-    Simulation,
-    bin_of,
-    first_of,
-    last_above,
-    quantile,
-)
 from inftda.files import check_file
 from inftda.noise.bits import RandomSource, SecureSource
 from inftda.options import (
@@ -48,6 +38,16 @@ from inftda.options import (
     documented,
     numbers,
     splits,
+)
+from inftda.previews.errors import (
+    MIN_SIMULATED,
+    N_BINS,
+    ErrorHistogram,
+    Simulation,
+    bin_of,
+    first_of,
+    last_above,
+    quantile,
 )
 from inftda.previews.findings import (
     RARELY,
@@ -299,7 +299,7 @@ def _simulate(
         for level in tree.levels
         if not level.is_trivial and (level.index or not plan.unit.root_is_public)
     ]
-    tallies = [ErrorHistogram(tree, level.depths, areas, flow, factor=1) for level in shown_levels]
+    tallies = [ErrorHistogram(tree, level.depths, areas, flow) for level in shown_levels]
     near = [ReliabilityHistogram(tolerance) for _ in shown_levels]
     sums = [_TotalErrors(counts, number, depth) for number, depth in _totals_of(tree)]
     measured: list[tuple[LevelMeasures, ...]] = []

@@ -378,16 +378,28 @@ def unmeasured_totals(tree: Tree, plan: "Plan") -> dict[str, list[str]]:
     return found
 
 
+def unknown_intervals(release: "Release") -> str:
+    """Why numbers have no intervals; empty if they do."""
+    if release.has_measurements:
+        return ""
+    if release.has_totals:
+        return (
+            "Only totals of areas have intervals: of what was measured, this release has nothing "
+            "else."
+        )
+    return "No interval is known: this release has nothing of what was measured."
+
+
 def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
-    """What is measured across the tree, or why nothing is and which totals not to use."""
+    """What is measured across the tree, or why nothing is and in which totals errors add up."""
     if not plan.across:
         totals = unmeasured_totals(tree, plan)
         if not totals:
             return ""
         known = " and ".join(f"{axis} ({', '.join(levels)})" for axis, levels in totals.items())
         return (
-            f"nothing is measured across the tree: do not use totals of {known}, where errors add "
-            "up; `across=` measures them"
+            f"nothing is measured across the tree: errors add up in totals of {known}; `across=` "
+            "measures them"
         )
     if not plan.tables:
         has_any = bool(tree.off_tree)

@@ -38,7 +38,7 @@ def made(published, tmp_path):
     """Makes a dossier as quickly as it goes, and gives its files as texts."""
 
     def call(about=None, **options):
-        defaults = {"runs": 1, "seconds": 0, "selftest": False, "out": tmp_path / "dossier"}
+        defaults = {"selftest": False, "out": tmp_path / "dossier"}
         source = options.pop("source", published.folder)
         folder = dossier(source, about=about or REQUIRED, **{**defaults, **options})
         return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}

@@ -35,11 +35,11 @@ def country(tmp_path_factory):
 
 @pytest.fixture
 def exported(country, tmp_path):
-    """Exports the small release; one simulation is enough for tests."""
+    """Exports the small release."""
 
     def call(kind, **options):
-        defaults = {"centroids": country.centroids, "runs": 1, "seconds": 0}
         source = options.pop("source", country.release)
-        return export(source, to=kind, out=tmp_path / kind, **{**defaults, **options})
+        options = {"centroids": country.centroids} | options
+        return export(source, to=kind, out=tmp_path / kind, **options)
 
     return call

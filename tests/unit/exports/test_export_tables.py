@@ -32,7 +32,7 @@ def frictionless():
     return pytest.importorskip("frictionless")
 
 
-#: Intervals by what was measured, or by errors that are simulated.
+#: With intervals, and without them.
 WITH_AND_WITHOUT = pytest.mark.parametrize("source", ["release", "small"])
 
 
@@ -54,16 +54,20 @@ def test_frictionless_finds_nothing_wrong_with_a_package_of_csv(
         rows = resource.read_rows()
         found = {(row["origin"], row["destination"]): row["flow"] for row in rows}
         assert found == sums(released, level)
-        assert all(0 <= row["low"] <= row["flow"] <= row["high"] for row in rows)
         fields = {field.name: field.to_dict() for field in resource.schema.fields}
         assert fields["flow"]["unit"] == "trips"
+        if source == "small":
+            assert [*fields] == ["origin", "destination", "flow"]
+            continue
+        assert all(0 <= row["low"] <= row["flow"] <= row["high"] for row in rows)
         assert "not a guarantee" in fields["low"]["description"]
         assert {row["grade"] for row in rows} <= {*"ABCD"}
         assert "10 % A, 25 % B, 50 % C, or D, which may be zero" in fields["grade"]["description"]
 
 
 @pytest.mark.parametrize(
-    ("source", "words"), [("release", "95 % of the published numbers"), ("small", "typical: ")]
+    ("source", "words"),
+    [("release", "95 % of the published numbers"), ("small", "none are stated")],
 )
 def test_a_package_says_what_is_promised_and_what_intervals_are(exported, country, source, words):
     package = package_of(exported("csv", source=getattr(country, source)))
@@ -84,7 +88,7 @@ def test_totals_that_were_measured_have_intervals_of_their_own(exported, country
     assert [row.to_dict() for row in rows] == expected
 
 
-def test_without_intervals_none_are_written_and_nothing_is_simulated(exported):
+def test_without_intervals_none_are_written(exported):
     folder = exported("csv", intervals=False)
     assert (folder / "flows-1-region.csv").read_text().splitlines()[0] == (
         '"origin","destination","flow"'
@@ -128,7 +132,8 @@ def test_tables_for_r_join_to_their_zones(exported, country, source):
     released = getattr(country, source)
     folder = exported("od", source=released)
     flows = pandas.read_csv(folder / "flows-3-municipality.csv", dtype={0: str, 1: str})
-    assert list(flows.columns) == ["origin", "destination", "flow", "low", "high", "grade"]
+    known = ["low", "high", "grade"] if source == "release" else []
+    assert list(flows.columns) == ["origin", "destination", "flow", *known]
     keys = zip(flows["origin"], flows["destination"], strict=True)
     assert dict(zip(keys, flows["flow"], strict=True)) == sums(released, "municipality")
     zones = pandas.read_csv(folder / "zones-3-municipality.csv", dtype={0: str})

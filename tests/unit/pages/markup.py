@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-VOID = {"meta", "link", "br", "img", "input", "circle", "line", "path", "rect"}
+VOID = {"meta", "link", "br", "wbr", "img", "input", "circle", "line", "path", "rect"}
 
 
 class Markup(HTMLParser):

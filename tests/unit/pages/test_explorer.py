@@ -105,7 +105,7 @@ def test_origin_and_destination_are_laid_out_wherever_they_stand():
 
 
 def test_estimates_and_measurements_bring_intervals(measured, estimated, unpacked):
-    quality = Quality.of(measured, None)
+    quality = Quality.of(measured)
     assert {level.depths for level in measured.tree.levels} <= set(quality.intervals)
     data, _ = packed(measured, quality, estimated=estimated_leaves(estimated))
     header, arrays = unpacked(data)

@@ -48,9 +48,8 @@ def write(page, kind, folder):
         about = dict.fromkeys(ANSWERS, codes[0])
         about |= {"data_curators": codes[:2], "registry_authors": codes[2:3]}
         about["publication_date"] = "2026-01-31"
-        options = {"runs": 1, "seconds": 0, "selftest": False}
         folder = inftda.dossier(
-            folder / f"release-{kind}", about=about, out=folder / kind, **options
+            folder / f"release-{kind}", about=about, out=folder / kind, selftest=False
         )
         return folder / "summary.html"
     if page == "confidential":
@@ -58,7 +57,7 @@ def write(page, kind, folder):
         ends = [pa.array(range(leaves), pa.int32()).to_numpy()] * 2
         truth = Truth.from_leaves(made.tree, ends, pa.array([1] * leaves, pa.int64()).to_numpy())
         return write_confidential_page(made, truth, [{"name": coarse, "max_abs_error": 1}], out)
-    return report(made, out, title=codes[0], runs=1)
+    return report(made, out, title=codes[0])
 
 
 @pytest.mark.parametrize("page", ["report", "confidential", "preview", "comparison", "summary"])

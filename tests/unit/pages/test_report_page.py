@@ -8,7 +8,6 @@ import pytest
 from markup import Markup
 
 from inftda.evaluation.stated import level_rows
-from inftda.evaluation.typical import typical_errors
 from inftda.pages.html import NOTICE
 from inftda.pages.report import report, write_confidential_page
 from inftda.privacy.risk import PRECEDENTS, risk_of
@@ -22,18 +21,10 @@ from inftda.truth import Truth
 @pytest.fixture
 def page(tmp_path):
     def make(made, **options):
-        out = report(made, tmp_path / "page.html", runs=1, force=True, **options)
+        out = report(made, tmp_path / "page.html", force=True, **options)
         return out.read_text(encoding="utf-8")
 
     return make
-
-
-@pytest.fixture
-def stated(monkeypatch):
-    """Lets a page state other errors than simulated ones."""
-    return lambda errors: monkeypatch.setattr(
-        "inftda.pages.report.stated_errors", lambda *_, **__: errors
-    )
 
 
 def test_a_page_is_one_well_formed_file_that_loads_nothing(page, od):
@@ -99,37 +90,29 @@ def test_the_numbers_come_first_then_their_quality_then_the_promise(page, od):
     assert f"At the finest level {od.uses[-1].describe()}." in found.words
 
 
-def test_table_and_chart_show_the_same_figures(page, od, stated):
-    errors = typical_errors(od, runs=2)
-    stated(errors)
-    text, rows = page(od), level_rows(od, errors)
-    for row in rows:
-        assert f"±{row.guaranteed:,}" in text
-        assert f"±{row.typical.overall.p95:,}" in text
-    places = [float(x) for x in re.findall(r'class="p95" cx="([\d.]+)%"', text)]
-    assert len(places) == len(rows) + 1  # and one in the key
-    by_size = sorted(range(len(rows)), key=lambda i: rows[i].typical.overall.p95)
-    assert sorted(places[1:]) == [places[1:][i] for i in by_size]
-    assert all(0 <= place <= 100 for place in places)
-    assert not re.search(r"\d%<", re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL))
+def test_every_level_has_its_noise_and_what_is_guaranteed(page, od):
+    words = Markup(page(od)).words
+    for row in level_rows(od):
+        assert f"{row.n_published:,} {row.sigma:.3g} ±{row.guaranteed:,}" in words
 
 
 @pytest.mark.parametrize("measurements", ["all", "totals"])
-def test_intervals_and_grades_are_explained_where_there_are_any(page, country, measurements):
-    """With all measurements every sum has an interval: none is a rough guess."""
-    budget = {"epsilon": 1, "delta": 1e-6, "measurements": measurements}
+@pytest.mark.parametrize("across", [0, 0.08])
+def test_intervals_and_grades_are_explained_where_there_are_any(
+    page, country, across, measurements
+):
+    budget = {"epsilon": 1, "delta": 1e-6, "measurements": measurements, "across": across}
     words = Markup(page(release(country.flows(), country.areas, **budget))).words
     has_intervals = measurements == "all"
     assert ("Intervals in the explorer" in words) == has_intervals
     assert ("up to 10 % A, 25 % B, 50 % C, or D, which may be zero" in words) == has_intervals
-    assert ("a rough guess" in words) == (not has_intervals)
-    assert "Totals of areas were measured separately" in words
-
-
-def test_sums_of_three_axes_have_intervals_as_well(page, three_axes):
-    words = Markup(page(three_axes)).words
-    assert "Intervals in the explorer" in words
-    assert "a rough guess" not in words
+    assert ("Only totals of areas have intervals" in words) == (not has_intervals and across > 0)
+    assert ("No interval is known" in words) == (not has_intervals and not across)
+    assert ("Totals of areas were measured separately" in words) == (across > 0)
+    assert ("were not measured themselves" in words) == (not across)
+    assert ("Their intervals come from what was measured" in words) == (
+        has_intervals and not across
+    )
 
 
 @pytest.fixture

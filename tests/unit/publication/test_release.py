@@ -3,10 +3,12 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
 
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from small_release import HEALTH, OD, as_dict, grouped, make_release
 
@@ -112,6 +114,14 @@ def test_what_a_release_does_not_have_is_told(arguments, says):
     release, _ = make_release(OD)
     with pytest.raises(ReleaseError, match=says):
         release.flows(**arguments)
+
+
+def test_negative_flows_are_refused():
+    made, _ = make_release(OD)
+    *codes, flow = made.table.columns
+    table = pa.table([*codes, pc.negate(flow)], schema=made.table.schema)
+    with pytest.raises(ReleaseError, match="negative numbers"):
+        replace(made, table=table).leaves()
 
 
 def test_flows_come_as_arrow_pandas_or_polars():

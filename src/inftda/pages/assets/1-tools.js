@@ -35,13 +35,6 @@ function short(value) {
   return whole(value);
 }
 
-function percent(share) {
-  const value = share * 100;
-  if (value >= 999.5) return 'over 999 %';
-  if (value >= 9.95) return value.toFixed(0) + ' %';
-  return value < 0.1 ? 'under 0.1 %' : value.toFixed(1) + ' %';
-}
-
 /* Letters without accents and case, so that a search for "forli" finds "Forlì". */
 const folded = (text) => text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
 

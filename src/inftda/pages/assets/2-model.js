@@ -109,7 +109,6 @@ class Model {
     if (this.isFlat) entries.push({ name: '', title: '', whole: '', levels: [] });
     this.known = entries.map((entry) => new Axis(entry, header.axes[0].levels));
     this.across = new Set(header.across);
-    this.unmeasured = new Set(header.unmeasured);
     this.isConfidential = header.confidential;
     this.intervals = new Map();
     this.read = { published: this.readFlows('flows') };
@@ -346,56 +345,31 @@ class Model {
     return out;
   }
 
-  /* How far off a number is: 95 % are no further; null if unknown. Areas are one for each axis.
-     Where the true number is known to lie between two ends, these are `low` and `high`. */
+  /* What the true number lies between (95 %), the number included, and how far off the number may
+     be; null if unknown. Areas are one for each axis. */
   error(levels, value, areas) {
     const own = this.isEstimated ? this.interval('estimated-intervals', levels, areas) : null;
     const known = own ?? this.interval('intervals', levels, areas);
-    if (known) return this.between(value, known.low, known.high);
-    if (!this.isEstimated) return this.typical(levels, value);
-    /* What is near the published number is the true one, not what is near its estimate. */
-    const published = this.publishedAt(levels, areas);
-    const error = published ? this.typical(levels, published) : null;
-    return error && this.between(value, Math.max(0, published - error.p95), published + error.p95);
-  }
-
-  /* An interval, which holds the number beside it. */
-  between(value, low, high) {
-    const ends = { low: Math.min(low, value), high: Math.max(high, value) };
-    return { p95: Math.max(value - ends.low, ends.high - value), ...ends };
-  }
-
-  /* The error that is typical for a number of this size; null if unknown. */
-  typical(levels, value) {
-    const classes = this.header.errors?.[this.key(levels)];
-    if (!classes?.length) return null;
-    const size = Math.abs(value);
-    let found = classes[0];
-    for (const entry of classes) if (size >= entry[0]) found = entry;
-    return { p95: found[1], isFalse: found[2] };
-  }
-
-  /* Part of the numbers of this size that are noise, as simulated; null if unknown. */
-  noiseShare(levels, value) {
-    if (this.isMeasured(levels) || this.isEstimated) return null;
-    return this.typical(levels, value)?.isFalse ?? null;
+    if (!known) return null;
+    const [low, high] = [Math.min(known.low, value), Math.max(known.high, value)];
+    return { low, high, p95: Math.max(value - low, high - value) };
   }
 
   /* 1 (trust it) to 4 (do not): the 95 % error relative to the number. */
   grade(levels, value, areas) {
-    if (this.isUnmeasured(levels)) return GRADES.length;
     const error = this.error(levels, value, areas);
     return error && gradeOf(value === 0 ? Infinity : error.p95 / Math.abs(value));
   }
 
   /* Is a number known to be so uncertain that it may be zero? */
   mayBeZero(levels, value, areas) {
-    return !this.isConfidential && !this.isUnmeasured(levels) && this.grade(levels, value, areas) === GRADES.length;
+    return !this.isConfidential && this.grade(levels, value, areas) === GRADES.length;
   }
 
   /* Are numbers at these levels known to lie between two ends, cell by cell? */
   hasIntervals(levels) {
-    return this.isEstimated || `intervals-${this.key(levels)}.cells` in this.header.arrays;
+    const names = this.isEstimated ? ['intervals', 'estimated-intervals'] : ['intervals'];
+    return names.some((name) => `${name}-${this.key(levels)}.cells` in this.header.arrays);
   }
 
   /* Totals of areas that were measured separately. */
@@ -404,11 +378,13 @@ class Model {
   /* Is a number at these levels a sum across those at which noise was added? */
   isAcross(levels) { return this.across.has(this.key(levels)); }
 
-  /* A long sum of this kind that was not measured, so that nothing tells how far off it is. */
-  isUnmeasured(levels) { return this.unmeasured.has(this.key(levels)); }
-
-  /* From what size on numbers of a level can be used, in words; undefined if all can be. */
-  useOf(levels) { return this.isEstimated ? undefined : this.header.uses[this.key(levels)]; }
+  /* From what size on numbers of a level can be used, if not all can be, and why they have no
+     intervals, if they have none; else empty. */
+  adviceOf(levels) {
+    const lacks = !this.isConfidential && !this.hasIntervals(levels);
+    return [!this.isEstimated && this.header.uses[this.key(levels)], lacks && this.header.unknown,
+      lacks && this.isAcross(levels) && 'Errors add up in these sums.'].filter(Boolean).join(' ');
+  }
 }
 
 /* The rule of Python's `grades`. */

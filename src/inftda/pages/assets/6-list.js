@@ -5,29 +5,21 @@ const TOP_FLOWS = 10;
 
 /* How far off a number is, in a cell of a table. */
 function worthChip(model, levels, value, areas) {
-  if (model.isUnmeasured(levels)) {
-    return h('span', { class: 'chip r4', title: 'A sum across the levels at which noise was added; nothing tells how far off it is' }, 'not measured');
-  }
   const error = model.error(levels, value, areas);
   if (!error) return h('span', { class: 'muted' }, 'unknown');
   const grade = model.grade(levels, value, areas);
-  const text = error.low === undefined ? '±' + whole(error.p95) : `${whole(error.low)}–${whole(error.high)}`;
+  const text = `${whole(error.low)}–${whole(error.high)}`;
   const { name, label } = GRADES[grade - 1];
   const chip = [h('span', { class: 'graded', title: label }, h('span', { class: 'chip r' + grade }, text), h('span', { class: 'grade' }, name))];
   const unlisted = model.unlisted(levels, value, areas);
   if (unlisted) chip.push(h('span', { class: 'muted', title: 'In flows too small to be listed' }, ` ${whole(unlisted)} unlisted`));
-  if (error.low !== undefined || !model.isAcross(levels)) return chip;
-  return [chip, h('span', { class: 'muted', title: 'A sum across the levels at which noise was added' }, ' rough')];
+  return chip;
 }
 
-/* Said above numbers of which some, or all, should not be used. */
+/* Said above numbers of which some should not be used, or which have no intervals. */
 function warningOf(model, levels) {
-  if (model.isUnmeasured(levels)) {
-    return h('p', { class: 'warning', role: 'note' }, h('strong', {}, 'Do not use these numbers:'),
-      ' they are sums across the levels at which noise was added, and were not measured.');
-  }
-  const use = model.useOf(levels);
-  return use ? h('p', { class: 'use', role: 'note' }, use) : null;
+  const advice = model.adviceOf(levels);
+  return advice ? h('p', { class: 'use', role: 'note' }, advice) : null;
 }
 
 const headCell = (text, kind = null) => h('th', { scope: 'col', class: kind }, text);
@@ -77,8 +69,7 @@ class List {
     const head = [headCell('#', 'rank'), titles.map((title) => headCell(title, 'text')),
       headCell(isSecret ? 'Released' : model.words.unit),
       isSecret ? [headCell('True'), headCell('Error')]
-        : [headCell(model.hasIntervals(levels) ? 'True number (95\u00a0%)' : 'Error (95\u00a0%)'),
-          this.hasNoise ? headCell('Noise', 'noise') : null],
+        : model.hasIntervals(levels) ? headCell('True number (95\u00a0%)') : null,
       unseenHead('Bar', 'wide')];
     this.table.replaceChildren(...[
       this.note(),
@@ -97,7 +88,7 @@ class List {
       named.map((number) => h('td', { class: 'text' }, this.name(number, levels[number], areas[number]))),
       h('td', {}, whole(value)),
       model.isConfidential ? this.truth(value, truth)
-        : [h('td', {}, worthChip(model, levels, value, areas)), this.hasNoise ? this.noise(levels, value) : null],
+        : model.hasIntervals(levels) ? h('td', {}, worthChip(model, levels, value, areas)) : null,
       h('td', { class: 'wide' }, s('svg', { 'aria-hidden': 'true' },
         s('rect', { width: (100 * Math.abs(value) / largest).toFixed(2) + '%', height: '100%', rx: 2 }))));
   }
@@ -112,33 +103,20 @@ class List {
     }, label);
   }
 
-  get hasNoise() { return !this.model.isEstimated && !this.model.isMeasured(this.listed.levels); }
-
-  /* How many of the numbers of this size are noise; nothing where that is not known. */
-  noise(levels, value) {
-    const share = this.model.noiseShare(levels, value);
-    if (share === null) return h('td', { class: 'noise muted' }, '');
-    return h('td', { class: 'noise' + (share >= 0.5 ? ' wrong' : ' muted') }, share < 0.01 ? '–' : percent(share));
-  }
-
   truth(value, truth) {
     const kind = (value === 0) !== (truth === 0) ? 'wrong' : null;
     const error = value - truth;
     return [h('td', { class: kind }, whole(truth)), h('td', { class: kind }, (error > 0 ? '+' : '') + whole(error))];
   }
 
-  /* How many there are, and how many of them are noise, before any is read. */
+  /* How many there are, before any is read. */
   note() {
     const { model } = this;
-    const { levels, rows, leftOut } = this.listed;
+    const { rows, leftOut } = this.listed;
     const { cells } = model.words;
     let text = `${whole(rows.length)} ${cells} in view.`;
-    const noise = rows.reduce((sum, { value }) => sum + (model.noiseShare(levels, value) ?? NaN), 0);
     if (!rows.length && !leftOut) text = 'There is nothing to show here: no flow was published.';
     else if (model.isEstimated) text += ' Estimates by a model: they are no list of flows that exist.';
-    else if (!model.isConfidential && noise >= 0.01 * rows.length) {
-      text += ` About ${percent(noise / rows.length)} of them are noise: their true number is zero, or close to it. The column Noise says how many of those of its size are.`;
-    }
     if (leftOut) text += ` ${whole(leftOut)} more may be zero (grade D) and are left out; the download has them.`;
     return h('p', { class: 'note' }, text);
   }
@@ -153,7 +131,7 @@ class List {
     const head = [
       ...columns.flatMap((one) => [`${one.axis.name}_level`, one.axis.name, ...(isNamed(one) ? [`${one.axis.name}_name`] : [])]),
       model.isEstimated ? 'estimate' : 'flow',
-      ...(model.isConfidential ? ['true', 'notice'] : [...(hasEnds ? ['low', 'high'] : ['error_95']), 'grade'])];
+      ...(model.isConfidential ? ['true', 'notice'] : hasEnds ? ['low', 'high', 'grade'] : [])];
     const lines = rows.map(({ areas, value, truth }) => {
       const error = model.isConfidential ? null : model.error(levels, value, areas);
       const grade = error && GRADES[model.grade(levels, value, areas) - 1].name;
@@ -161,7 +139,7 @@ class List {
         ...columns.flatMap((one) => [one.axis.levels[one.level].name, one.axis.code(one.level, areas[one.number]),
           ...(isNamed(one) ? [one.axis.nameOf(one.level, areas[one.number])] : [])]),
         value,
-        ...(model.isConfidential ? [truth, 'CONFIDENTIAL'] : [...(hasEnds ? [error?.low, error?.high] : [error?.p95]), grade])];
+        ...(model.isConfidential ? [truth, 'CONFIDENTIAL'] : hasEnds ? [error?.low, error?.high, grade] : [])];
     });
     download(`${model.isConfidential ? 'CONFIDENTIAL-' : ''}${file}.csv`, [head, ...lines].map(csvRow));
   }
@@ -248,7 +226,7 @@ class Totals extends List {
     if (model.isConfidential) return null;
     const what = model.isFlat ? '' : 'Totals of the whole table. ';
     const how = model.isMeasured(levels) ? 'They were measured separately, so that their intervals are as good as stated. Flows that are listed may add up to less: others are too small.'
-      : model.isAcross(levels) ? 'These are sums across the levels at which noise was added: their errors are rough.'
+      : model.isAcross(levels) ? 'These are sums across the levels at which noise was added; they were not measured themselves.'
         : 'Noise was added to these totals themselves.';
     return [warningOf(model, levels), h('p', { class: 'note' }, what + how)];
   }

@@ -407,11 +407,11 @@ class Chart {
     const title = picked ? `${unit} ${this.side === 0 ? 'from' : 'to'} ${name}:`
       : `${unit} ${this.direction === 'in' ? 'to' : 'from'} an area:`;
     this.legend.replaceChildren(...(range.length ? [h('li', {}, title), ...range] : []));
-    const sure = model.isConfidential ? '' : '; those that may be zero (grade D) are left out';
+    const sure = model.isConfidential || !model.hasIntervals(view.levels) ? '' : '; those that may be zero (grade D) are left out';
     this.note.textContent = `The ${whole(this.curves?.length ?? 0)} largest of ${whole(this.wanted.length)} flows${sure}. `
       + 'A curve is dark where it starts and fades where it ends; a ring is a flow within an area, on a scale of its own. '
       + 'Click an area to see only what is its own.'
-      + (model.useOf(view.levels) ? ` ${model.useOf(view.levels)}` : '')
+      + (model.adviceOf(view.levels) ? ` ${model.adviceOf(view.levels)}` : '')
       + (this.missing ? ` ${whole(this.missing)} larger ones have an end without a place on the map.` : '');
     if (!picked) return;
     const sum = (values) => this.wanted.reduce((total, i) => total + (values?.[i] ?? 0), 0);

@@ -6,7 +6,7 @@ class Explorer {
     this.root = root;
     this.titles = { map: 'Map', matrix: 'Matrix', list: 'Largest', totals: 'Totals' };
     this.shading = model.isConfidential ? 'error' : 'reliability';
-    if (!model.isConfidential && !model.header.errors) this.shading = 'size';
+    if (!model.isConfidential && !model.header.graded) this.shading = 'size';
     this.filter = 'all';
     this.isBetween = false;
     this.build();
@@ -59,7 +59,7 @@ class Explorer {
       class: 'field', id, onchange: (event) => { choose(event.target.value); this.show(this.view); },
     }, options.map(([one, text]) => h('option', { value: one, selected: one === value }, text))));
     const shades = [['error', 'true error'], ['reliability', 'reliability'], ['size', 'size']]
-      .filter(([shade]) => shade === 'size' || (shade === 'error' ? model.isConfidential : model.header.errors));
+      .filter(([shade]) => shade === 'size' || (shade === 'error' ? model.isConfidential : model.header.graded));
     /* Flows within an area are the largest ones, and often not what is looked for. */
     this.between = h('label', {}, h('input', { type: 'checkbox', id: 'between', checked: this.isBetween, onchange: (event) => {
       this.isBetween = event.target.checked;
@@ -147,8 +147,8 @@ class Explorer {
     this.leavesOutWithin = canBeWithin && this.isBetween && this.model.isShared;
     this.seen.setAttribute('aria-labelledby', 'tab-' + view.mode);
     const mode = this.modes[view.mode];
-    /* The map leaves out what may be zero, and totals say it themselves. */
-    const warning = ['map', 'totals'].includes(view.mode) && !this.model.isUnmeasured(view.levels) ? null : warningOf(this.model, view.levels);
+    /* Map and totals say it themselves. */
+    const warning = ['map', 'totals'].includes(view.mode) ? null : warningOf(this.model, view.levels);
     this.warns.replaceChildren(...(warning ? [warning] : []));
     this.seen.replaceChildren(mode.node);
     /* Said first: the map fills the room below. */
@@ -212,7 +212,7 @@ class Explorer {
     return this.model.total(this.levelsOf(row, column), this.view.areas(row.index, column.index), sum);
   }
 
-  /* One number in words: what, how much, how far off it typically is. */
+  /* One number in words: what, how much, how far off it may be. */
   say(row, column, { value: sum, truth }) {
     const { model } = this;
     const value = this.total(row, column, sum);
@@ -235,24 +235,15 @@ class Explorer {
     if (row.index < 0 || column.index < 0) return 'A sum of several areas.';
     const levels = this.levelsOf(row, column);
     const areas = this.view.areas(row.index, column.index);
-    if (this.model.isUnmeasured(levels)) return 'Do not use it: a sum across the levels at which noise was added, which was not measured.';
     if (value === 0 && !this.model.isMeasured(levels)) return 'Nothing was published here; the true number may be small and not zero.';
     const error = this.model.error(levels, value, areas);
-    if (!error) return '';
+    if (!error) return 'This page has no interval for it.';
     if (error.p95 === 0 && levels.every((level) => level === 0)) return 'The overall total is exact.';
-    if (error.low !== undefined) {
-      const ends = `between ${whole(error.low)} and ${whole(error.high)}`;
-      const unlisted = this.model.unlisted(levels, value, areas);
-      const lack = unlisted ? ` ${whole(unlisted)} of these are in flows too small to be listed.` : '';
-      if (this.model.isMeasured(levels)) return `Measured separately: the true number lies ${ends} (95 %).${lack}`;
-      return `${this.model.isEstimated ? 'Estimated. ' : ''}The true number lies ${ends}: such intervals hold for 95 % of numbers of this size.`;
-    }
-    const chance = error.isFalse >= 0.01 ? ` About ${percent(error.isFalse)} of numbers of this size are noise.` : '';
-    const size = `±${whole(error.p95)} (${percent(error.p95 / Math.abs(value))})`;
-    if (this.model.isAcross(levels)) {
-      return `Rough guess of its error: ${size}; this is a sum across the levels at which noise was added.`;
-    }
-    return `95 % of numbers like this are within ${size}.${chance}`;
+    const ends = `between ${whole(error.low)} and ${whole(error.high)}`;
+    const unlisted = this.model.unlisted(levels, value, areas);
+    const lack = unlisted ? ` ${whole(unlisted)} of these are in flows too small to be listed.` : '';
+    if (this.model.isMeasured(levels)) return `Measured separately: the true number lies ${ends} (95 %).${lack}`;
+    return `${this.model.isEstimated ? 'Estimated. ' : ''}The true number lies ${ends}: such intervals hold for 95 % of numbers of this size.`;
   }
 
   csv() {
