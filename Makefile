@@ -50,7 +50,7 @@ $(LOWEST)/.run: pyproject.toml .ci/lowest.py
 	@touch $@
 
 demo: $(VENV)/.run    ## Release a small made-up country and say what happened
-	@$(BIN)/inftda demo --out demo-output
+	@$(BIN)/inftda demo --out demo-output --force
 
 # Lint, types and the compilation of kernels need one core each, so two go on at a time.
 test: $(VENV)/.dev    ## Lint, types and the fast tests: about two minutes on two cores
@@ -70,7 +70,6 @@ test-all: $(VENV)/.dev  ## Everything, in full, and the oldest versions allowed:
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint types lint-js kernels
 	@$(PYTEST) --dist loadgroup -m "slow or not slow" $(PYTEST_ARGS)
 	@$(BIN)/python -m pytest -q -m "slow or not slow" lab/tests
-	@$(BIN)/python tests/bad_input/fuzz.py --minutes 2
 	@$(MAKE) --no-print-directory lowest
 	@.ci/shout
 
@@ -81,12 +80,9 @@ lint: $(VENV)/.dev    ## ruff: style and formatting
 types: $(VENV)/.dev   ## mypy, strict
 	@$(BIN)/mypy
 
-# In one piece, as a page holds it: its parts share one scope.
-lint-js: $(VENV)/.dev ## oxlint: the JavaScript of the pages (needs npx)
-	@mkdir -p build
-	@$(BIN)/python -c 'from inftda.pages.html import explorer_script; print(explorer_script())' > build/page.js
+lint-js:              ## oxlint: the JavaScript of the pages, module by module (needs npx)
 	@if npx --yes $(OXLINT) --version > /dev/null 2>&1; \
-	then npx --yes $(OXLINT) --config .ci/oxlint.json build/page.js; \
+	then npx --yes $(OXLINT) --config .ci/oxlint.json src/inftda/pages/assets tests/page; \
 	else echo "THE PAGES' JAVASCRIPT IS NOT LINTED: $(OXLINT) cannot be had by npx" >&2; fi
 
 kernels: $(VENV)/.dev # compile them once, not in every process of the tests
@@ -95,7 +91,7 @@ kernels: $(VENV)/.dev # compile them once, not in every process of the tests
 # Its own cache of kernels: the checkout's would be thrown away by another version of numba.
 lowest: export NUMBA_CACHE_DIR := $(LOWEST)/numba
 lowest: $(LOWEST)/.run  ## Demo, self-test and some tests with the oldest versions allowed
-	@$(LOWEST)/bin/inftda demo --out $(LOWEST)/demo
+	@$(LOWEST)/bin/inftda demo --out $(LOWEST)/demo --force
 	@$(LOWEST)/bin/inftda release --help > /dev/null
 	@$(LOWEST)/bin/inftda selftest
 	@$(LOWEST)/bin/python -m pytest -q -W default -m "slow or not slow" $(LOWEST_TESTS)
@@ -124,8 +120,8 @@ bench: $(VENV)/.dev   ## Run all benchmarks and write docs/performance.md
 audit: $(VENV)/.dev   ## The long black-box audit: claims, lower bounds, planted faults
 	@PYTHONPATH=tests $(BIN)/python benchmarks/audit_report.py
 
-fuzz: $(VENV)/.dev    ## Ten minutes of damaged input
-	@$(BIN)/python tests/bad_input/fuzz.py --minutes 10
+fuzz: $(VENV)/.dev    ## Far more damaged input than `make test-all` tries
+	@FUZZ_EXAMPLES=1000 $(PYTEST) -m nightly tests/bad_input/test_fuzz.py
 
 clean:                ## Remove everything made here
 	rm -rf $(VENV) $(LOWEST) build dist site demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,16 +1,25 @@
-"""Puts a list of materials (CycloneDX) into the wheel, where PEP 770 wants it.
+"""Add to a build what pyproject.toml cannot state.
 
-The wheel holds nobody else's code. So the list has the package and the libraries that it asks
-for; their versions are known only where it is installed.
+- A list of materials (CycloneDX) in the wheel, where PEP 770 expects it. The wheel holds nobody
+  else's code, so the list has the package and the libraries that it needs; their versions are known
+  only where it is installed.
+- The README as the description of the package, and links to the project. A package index shows the
+  README without the files beside it. If `INFTDA_REPOSITORY` has the address of the repository,
+  links to files of the checkout become links to the tagged version there.
 """
 
 import json
+import os
 import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+#: A link or picture of Markdown whose target is a file of the checkout.
+_RELATIVE = re.compile(r"(!?)(\[[^\]]*\])\((?!https?://|#)([^)]+)\)")
 
 
 class Materials(BuildHookInterface):
@@ -36,6 +45,30 @@ class Materials(BuildHookInterface):
         file = Path(self._folder.name, f"{core.name}.cdx.json")
         file.write_text(json.dumps(materials, indent=1), encoding="utf-8")
         build_data["sbom_files"].append(str(file))
+
+
+class Description(MetadataHookInterface):
+    """Makes description and links of the package."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set `readme` and `urls`."""
+        text = Path(self.root, "README.md").read_text(encoding="utf-8")
+        repository = os.environ.get("INFTDA_REPOSITORY", "").rstrip("/")
+        if repository:
+            tag = f"v{metadata['version']}"
+
+            def absolute(link: re.Match[str]) -> str:
+                kind = "raw" if link[1] else "blob"
+                return f"{link[1]}{link[2]}({repository}/{kind}/{tag}/{link[3]})"
+
+            text = _RELATIVE.sub(absolute, text)
+            metadata["urls"] = {
+                "Source": repository,
+                "Documentation": f"{repository}/blob/{tag}/docs/index.md",
+                "Changelog": f"{repository}/blob/{tag}/CHANGELOG.md",
+                "Issues": f"{repository}/issues",
+            }
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
 def _library(name: str) -> dict[str, Any]:

@@ -114,7 +114,12 @@ def spread_budget(seed, epsilon):
     random = np.random.default_rng(seed)
     (month, *_) = months(seed, is_changing=False)
     year = inftda.make_plan(
-        inftda.build_tree(AREAS), inftda.Unit(), epsilon=epsilon, delta=1e-8, split="log"
+        inftda.build_tree(AREAS),
+        inftda.Unit(),
+        epsilon=epsilon,
+        delta=1e-8,
+        method="paper",
+        split="log",
     ).rho
     for name, n in (("months", 12), ("quarters", 4), ("a year", 1)):
         table = sum(random.poisson(month) for _ in range(12 // n))

@@ -41,8 +41,8 @@ def compare(given, folder, *, epsilon, repeats):
     measure.release(given, out, epsilon=epsilon)  # compiles, fills the file cache
     releases, plain, sorts = [], [], []
     for _ in range(repeats):
-        plain.append(measure.release(given, out, "--across", 0, epsilon=epsilon))
-        releases.append(measure.release(given, out, "--across", ACROSS, epsilon=epsilon))
+        plain.append(measure.release(given, out, "--cross-tables", 0, epsilon=epsilon))
+        releases.append(measure.release(given, out, "--cross-tables", ACROSS, epsilon=epsilon))
         sorts.append(measure.timed(command))
     seconds, plain_seconds, sort_seconds = (
         min(one.seconds for one in runs) for runs in (releases, plain, sorts)

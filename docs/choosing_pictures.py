@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 - a script of the documentation, not a package
-"""The pictures of "Choose the promise" and of the README, from public tables.
+"""The pictures of "Accuracy in practice", and one of the zoom-in effect, from public tables.
 
     PYTHONPATH=lab python docs/choosing_pictures.py DATA
 
@@ -20,12 +20,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import inftda
-from inftda.disclosure.compare import compare
-from inftda.hierarchy import Hierarchy
-from inftda.previews.findings import Preview
-from inftda.previews.preview import preview
-from inftda.previews.stand_in import from_flows
+from inftda.confidential.compare import compare
+from inftda.planning.findings import Preview
+from inftda.planning.preview import preview
+from inftda.planning.stand_in import from_flows
+from inftda.reading.columns import Columns
 from inftda.tree import Tree
+from inftda.tree.hierarchy import Hierarchy
+from inftda_lab.attack import attack_table
 from inftda_lab.baselines import MECHANISMS, Budget
 from inftda_lab.levels import Flows, levels_of, measure
 from inftda_lab.tables import Table, numbers_of, read_table
@@ -77,7 +79,8 @@ def draw_preview(folder: Path) -> None:
     """What a coarse public table says beforehand, and what happens to the fine one."""
     areas = Hierarchy.read(folder / "areas.csv")
     flows = str(folder / "flows.parquet")
-    budget: dict[str, Any] = {"epsilon": EPSILONS, "delta": DELTA, "runs": 3}
+    columns = Columns(repeated_rows="add")
+    budget: dict[str, Any] = {"epsilon": EPSILONS, "delta": DELTA, "runs": 3, "columns": columns}
     found = preview(areas, stand_in=flows, **budget)
     coarse = _coarse(areas, flows, "arrondissement")
     stated = preview(areas, stand_in=coarse, stand_in_level="arrondissement", **budget)
@@ -90,7 +93,7 @@ def draw_preview(folder: Path) -> None:
     left.plot([], [], "-", color="#556270", label="preview, from arrondissements")
     left.plot([], [], "o", color="#556270", label="the municipal table itself")
     left.set(xscale="log", yscale="log", xlabel="epsilon", title="95 % of numbers within (trips)")
-    right.set(xscale="log", xlabel="epsilon", title="Trips in numbers right within 30 %")
+    right.set(xscale="log", xlabel="epsilon", title="Trips in usable numbers")
     right.set_ylim(0, 1.02)
     right.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
     for axes in (left, right):
@@ -109,14 +112,15 @@ def draw_methods(data: Path) -> None:
         folder = data / name
         compared = compare(
             str(folder / "flows.parquet"), folder / "areas.csv", methods=METHODS, epsilon=1.0,
-            delta=DELTA, seed=1,
+            delta=DELTA, seed=1, columns=Columns(repeated_rows="add"),
         )  # fmt: skip
         labels = [one.label for one in compared.results]
         kept = [one.levels[-1].common_part for one in compared.results]
-        seen = [
-            one.attack.n_reidentified / one.attack.trips if one.attack else 0.0
+        attacked = [
+            None if one.is_guaranteed else attack_table(read_table(folder), one.method)
             for one in compared.results
         ]
+        seen = [0.0 if found is None else found.n_reidentified / found.trips for found in attacked]
         for axes, values, colour, digits in (
             (panels[0, column], kept, "#2c6cb0", 1),
             (panels[1, column], seen, "#c2410c", 0),
@@ -125,8 +129,8 @@ def draw_methods(data: Path) -> None:
             axes.set_xlim(0, 1.25)
             axes.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"])
             for at, value in enumerate(values):
-                is_promised = colour == "#c2410c" and compared.results[at].attack is None
-                words = "bounded by epsilon" if is_promised else f"{100 * value:.{digits}f} %"
+                is_bounded = colour == "#c2410c" and compared.results[at].is_guaranteed
+                words = "bounded by epsilon" if is_bounded else f"{100 * value:.{digits}f} %"
                 axes.text(value + 0.02, at, words, va="center", fontsize=8)
         panels[0, column].set_title(f"{title}\ntrips in the right place", fontsize=9)
         panels[1, column].set_title("persons seen in two editions", fontsize=9)
@@ -191,7 +195,7 @@ def _coarse(areas: Hierarchy, flows: str, level: str) -> pa.Table:
 def _of(tried: Preview, name: str, what: str) -> list[float]:
     levels = [next(it for it in one.levels if it.name == name) for one in tried.settings]
     if what == "p95":
-        return [level.typical.overall.p95 for level in levels]
+        return [level.p95 for level in levels]
     return [level.usable.trips for level in levels]
 
 

@@ -7,15 +7,14 @@ from unittest.mock import patch
 
 import numpy as np
 
-from inftda.mechanism import step, topdown
+from inftda.mechanism import batches, topdown
 from inftda.noise.bits import SeededSource
-from inftda.noise.gaussian import Sampler
-from inftda.noise.law import Law
+from inftda.noise.distribution import Noise
 
 
 @dataclass
 class Record:
-    """What a release asked for: a scale for each sampler made, and the number of draws of each.
+    """What a release asked for: the noise of every table, and the number of draws of each.
 
     Attributes:
         noise: what is drawn, in this order; real noise without it.
@@ -30,13 +29,17 @@ class Record:
     def watching(self):
         """While it lasts, noise is drawn from here."""
 
-        real = Law.sampler
+        real = Noise.fill_rows
 
-        def make(law):
+        def fill_rows(law, out, bits, rows, offsets):
             self.scales.append(law.square)
-            return _Sampler(self, real(law))
+            self.sizes.append(len(out))
+            if self.noise is None:
+                real(law, out, bits, rows, offsets)
+            else:
+                out[:] = list(itertools.islice(self.noise, len(out)))
 
-        with patch.object(Law, "sampler", make):
+        with patch.object(Noise, "fill_rows", fill_rows):
             yield self
 
     def progress(self, name, done, total):
@@ -47,22 +50,6 @@ class Record:
         return sum(self.sizes)
 
 
-@dataclass
-class _Sampler:
-    record: Record
-    real: Sampler
-
-    def fill(self, out, bits):
-        self.fill_rows(out, bits, np.zeros(1, np.int64), np.array([0, len(out)]))
-
-    def fill_rows(self, out, bits, rows, offsets):
-        self.record.sizes.append(len(out))
-        if self.record.noise is None:
-            self.real.fill_rows(out, bits, rows, offsets)
-        else:
-            out[:] = list(itertools.islice(self.record.noise, len(out)))
-
-
 def always(value):
     """The same noise everywhere."""
     return itertools.repeat(value)
@@ -71,10 +58,10 @@ def always(value):
 def release(truth, plan, record=None, *, seed=0, threads=1, account=None, part=None):
     """What comes of a release, by noise that is recorded; `part` is the size of batches."""
     record = record or Record()
-    size = step.PART_CHILDREN if part is None else part
+    size = batches.PART_CHILDREN if part is None else part
     with (
         record.watching(),
-        patch.object(step, "PART_CHILDREN", size),
+        patch.object(batches, "PART_CHILDREN", size),
         patch.object(topdown, "LARGE", 3 * size),
     ):
         made = topdown.release_counts(

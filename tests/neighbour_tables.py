@@ -7,7 +7,6 @@ is its own affair (`UnmadeError`); nobody else's row may be read otherwise.
 import csv
 import datetime as dt
 import re
-import sqlite3
 from decimal import Decimal
 
 import pandas as pd
@@ -18,12 +17,14 @@ from hypothesis import reject
 from hypothesis import strategies as st
 
 from inftda.errors import IngestError
-from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
-from inftda.reading import Columns, SqlQuery
+from inftda.reading import Columns
 from inftda.tree import Axis
+from inftda.tree.hierarchy import Hierarchy
 from leaf_counts import leaf_counts
+from reading_cases import SOURCES
+from reading_cases import columns_of as by_name
 
 #: Among them what careless casts make of other cells.
 AREAS = Hierarchy.read({
@@ -104,7 +105,7 @@ further_rows = st.one_of(
 
 
 def _columns(rows):
-    return dict(zip(NAMES, map(list, zip(*rows, strict=True)), strict=True))
+    return by_name(NAMES, rows)
 
 
 def _csv(rows, folder):
@@ -113,11 +114,6 @@ def _csv(rows, folder):
         writer.writerow(NAMES)
         writer.writerows(["" if cell is None else str(cell) for cell in row] for row in rows)
     return folder / "a.csv"
-
-
-def _parquet(rows, folder):
-    pq.write_table(pa.table(_columns(rows)), folder / "a.parquet")
-    return folder / "a.parquet"
 
 
 def _folder(rows, folder, *, first):
@@ -130,37 +126,22 @@ def _folder(rows, folder, *, first):
     return folder
 
 
-def _sqlite(rows, folder):
-    connection = sqlite3.connect(folder / "a.db")
-    try:
-        connection.execute(f"CREATE TABLE trips ({', '.join(NAMES)})")
-        connection.executemany("INSERT INTO trips VALUES (?, ?, ?, ?)", rows)
-        connection.commit()
-    finally:
-        connection.close()
-    return SqlQuery("SELECT * FROM trips", f"sqlite:///{folder / 'a.db'}")
-
-
+#: Those of all tests that take cells of any type.
+_USUAL = (
+    "a mapping", "pandas", "pandas objects", "pandas nullable", "polars", "pyarrow", "a stream",
+    "Parquet", "SQLite",
+)  # fmt: skip
 KINDS = {
-    "dict": lambda rows, _: _columns(rows),
-    "pandas": lambda rows, _: pd.DataFrame(_columns(rows)),
-    "pandas objects": lambda rows, _: pd.DataFrame(_columns(rows), dtype=object),
     "pandas categories": lambda rows, _: pd.DataFrame(_columns(rows), dtype=object).astype(
         {"origin": "category", "destination": "category", "person": "category"}
     ),
-    "pandas nullable": lambda rows, _: pd.DataFrame(_columns(rows)).convert_dtypes(),
-    "polars": lambda rows, _: pl.DataFrame(_columns(rows)),
     "polars objects": lambda rows, _: pl.DataFrame(
         {name: pl.Series(column, dtype=pl.Object) for name, column in _columns(rows).items()}
     ),
-    "pyarrow": lambda rows, _: pa.table(_columns(rows)),
-    "a stream": lambda rows, _: pa.table(_columns(rows)).to_reader(),
     "CSV": _csv,
-    "Parquet": _parquet,
     "a folder, the row first": lambda rows, folder: _folder(rows, folder, first=True),
     "a folder, the row last": lambda rows, folder: _folder(rows, folder, first=False),
-    "SQLite": _sqlite,
-}
+} | {kind: lambda rows, folder, of=SOURCES[kind]: of(_columns(rows), folder) for kind in _USUAL}
 
 
 def make(kind, rows, folder):

@@ -9,8 +9,7 @@ from itertools import accumulate
 
 def unpack(text):
     """Header and arrays of packed data, or of the page that holds it."""
-    if "<html" in text:
-        text = re.search(r'id="packed">([^<]*)<', text).group(1)
+    text = packed_of(text)
     plain = gzip.decompress(base64.b64decode(text))
     length = int.from_bytes(plain[:4], "little")
     header = json.loads(plain[4 : 4 + length])
@@ -23,3 +22,12 @@ def unpack(text):
         ]
         arrays[name] = list(accumulate(numbers)) if name.endswith(".cells") else numbers
     return header, arrays
+
+
+def header_of(text):
+    return unpack(text)[0]
+
+
+def packed_of(text):
+    """The packed data of a page; itself if it is no page."""
+    return re.search(r'id="packed">([^<]*)<', text).group(1) if "<html" in text else text

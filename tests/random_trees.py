@@ -5,9 +5,16 @@ import pyarrow as pa
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from inftda.hierarchy import Hierarchy
+from inftda.reading.truth import Truth
 from inftda.tree import Axis, Tree
-from inftda.truth import Truth
+from inftda.tree.hierarchy import Hierarchy
+from inftda.tree.tree import interleave
+
+
+def origin_first(origin, destination=None):
+    """The origin tree of the paper: origin 1, destination 1, origin 2, ..."""
+    axes = [Axis("origin", origin), Axis("destination", destination or origin)]
+    return Tree.build(axes, interleave(axes))
 
 
 @st.composite

@@ -1,7 +1,7 @@
 """The mechanisms that the paper compares, each from a table and a budget to released flows.
 
 InfTDA is `inftda.release`. The others are made of the same parts: the plan and the exact samplers.
-Units of privacy are one trip of each person, who may be replaced by another.
+The privacy unit is one trip of each person, who may be replaced by another.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,10 +27,10 @@ Solver = Callable[[Numbers, Numbers, Numbers, NDArray[np.float64]], None]
 
 @dataclass(frozen=True)
 class Budget:
-    """What is promised, or was: see `published_rho`.
+    """The guarantee of a run, or that of the published figures: see `published_rho`.
 
     Attributes:
-        epsilon: strength.
+        epsilon: of the guarantee.
         delta: probability of failure.
         is_published: whether noise is as the paper's code drew it. NOT PRIVATE AS STATED.
     """
@@ -68,7 +68,7 @@ class Mechanism(Protocol):
 
 
 def inftda_release(table: Table, budget: Budget, seed: int) -> Flows:
-    """InfTDA as in the paper: an even split, Gaussian noise, no totals across the tree."""
+    """InfTDA as in the paper: an even split, Gaussian noise, no cross tables."""
     made = inftda.release(
         table.flows(),
         table.areas,
@@ -99,18 +99,18 @@ def top_down(table: Table, budget: Budget, seed: int, solve: Solver) -> Flows:
     """
     levels = levels_of(table.areas)
     tree, given = inftda.build_tree(table.areas), budget.rho_or_epsilon(is_top_down=True)
-    plan = inftda.make_plan(tree, inftda.Unit(), **given)
-    sigma2 = {level.index: level.sigma2 for level in plan.levels}
+    plan = inftda.make_plan(tree, inftda.Unit(), method="paper", **given)
+    sigma2 = {level.index: level.noise.square for level in plan.levels}
     source, random = inftda.SeededSource(seed), np.random.default_rng(seed)
     truth = Flows(table.origin, table.destination, table.count)
     parents = Flows(np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([table.total]))
     for above, level in pairwise(levels):
         true = level.summed(truth)
-        sampler = inftda.DiscreteGaussian(sigma2.get(level.index, Fraction(1)))
+        noise = inftda.Noise.gaussian(sigma2.get(level.index, Fraction(1)))
         parts = []
         for number, block in enumerate(_blocks(parents, above, level)):
             noisy = np.empty(len(block.origin), np.int64)
-            sampler.fill(noisy, source.bits(level.index, number))
+            noise.fill(noisy, source.bits(level.index, number))
             cells = block.origin * level.areas.n_areas(level.depths[1]) + block.destination
             noisy += true.at(cells)
             solve(noisy, block.offsets, block.total, random.random(len(noisy)))
@@ -157,10 +157,10 @@ def vanilla_gauss(table: Table, budget: Budget, seed: int) -> Flows:
     # A tree of one level has the noise of a plan that measures nothing but the leaves.
     alone = inftda.build_tree(axis={"pair": {"pair": ["a", "b"]}})
     given = budget.rho_or_epsilon(is_top_down=False)
-    plan = inftda.make_plan(alone, inftda.Unit(), **given)
+    plan = inftda.make_plan(alone, inftda.Unit(), method="paper", **given)
     noisy = np.empty(n * n, np.int64)
-    sampler = inftda.DiscreteGaussian(plan.levels[0].sigma2)
-    sampler.fill(noisy, inftda.SeededSource(seed).bits())
+    noise = plan.levels[0].noise
+    noise.fill(noisy, inftda.SeededSource(seed).bits())
     noisy[table.origin * n + table.destination] += table.count
     cell = np.flatnonzero(noisy)
     return Flows(cell // n, cell % n, noisy[cell])
@@ -175,7 +175,7 @@ def stability_histogram(table: Table, budget: Budget, seed: int) -> Flows:
         return _published_histogram(table, budget, seed)
     scale, threshold = stability_noise(budget.epsilon, budget.delta)
     noisy = np.empty(len(table.count), np.int64)
-    inftda.DiscreteLaplace(scale).fill(noisy, inftda.SeededSource(seed).bits())
+    inftda.Noise.laplace(scale).fill(noisy, inftda.SeededSource(seed).bits())
     noisy += table.count
     kept = noisy > threshold
     return Flows(table.origin[kept], table.destination[kept], noisy[kept])

@@ -1,6 +1,6 @@
 """Tables x settings x mechanisms x epsilons x runs: one tidy Parquet file.
 
-Noise is seeded: results can be repeated, and promise nothing. Errors are computed from the true
+Noise is seeded: results can be repeated, and have no guarantee. Errors are computed from the true
 counts, so results on a confidential table are as confidential as the table.
 """
 

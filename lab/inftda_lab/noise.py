@@ -1,12 +1,12 @@
-"""Where noise goes: splits of the budget and laws of noise, side by side on tables from files.
+"""Splits of the budget and noise distributions, side by side on tables from files.
 
     python -m inftda_lab.noise FOLDER [FOLDER ...] [--epsilons 0.1 1 10] [--seeds 1 2 3]
 
-With `--impossible FILE` the default is tried with that as well.
+With `--structural-zeros FILE` the default is also run with these structural zeros.
 
-A folder has `flows.parquet` and `areas.csv`, and perhaps further columns with a hierarchy each, as
-`COLUMNs.csv`. Noise is seeded: results can be repeated, and promise nothing. Errors are computed
-from the true counts, so results on a confidential table are as confidential as the table.
+A folder has `flows.parquet` and `areas.csv`, and perhaps other columns with a hierarchy each, as
+`COLUMNs.csv`. Noise is seeded: results can be repeated, and have no guarantee. Errors are
+computed from the true counts, so results on a confidential table are as confidential as the table.
 """
 
 import argparse
@@ -25,10 +25,10 @@ from inftda.tree import Marginal, Tree
 from inftda_lab.baselines import stability_noise
 from inftda_lab.tables import Numbers, numbers_of
 
-#: Ways to place noise, by what is asked of a release.
+#: Options of a release for each way to place noise.
 WAYS: Final[dict[str, dict[str, Any]]] = {
-    "uniform": {"split": "uniform", "across": 0.08},
-    "log": {"split": "log of cells", "across": 0.08},
+    "uniform": {"split": "uniform", "cross_tables": 0.08},
+    "log": {"split": "log of cells", "cross_tables": 0.08},
     "default": {},
     "pure": {"delta": 0},
     "paper": {"method": "paper"},
@@ -43,8 +43,8 @@ def read(folder: Path) -> tuple[pa.Table, dict[str, Any]]:
     """A table, and options to release it with."""
     flows = pq.read_table(folder / "flows.parquet")
     ends = dict.fromkeys(("origin", "destination"), folder / "areas.csv")
-    further = [name for name in flows.column_names if name not in {*ends, "count"}]
-    return flows, {"axis": ends | {name: folder / f"{name}s.csv" for name in further}}
+    others = [name for name in flows.column_names if name not in {*ends, "count"}]
+    return flows, {"axis": ends | {name: folder / f"{name}s.csv" for name in others}}
 
 
 def leaves_of(tree: Tree, table: pa.Table, value: str) -> Leaves:
@@ -92,7 +92,7 @@ def histogram(truth: Leaves, epsilon: float, seed: int) -> Leaves:
     """The stability histogram of the finest cells."""
     areas, count = truth
     scale, threshold = stability_noise(epsilon, DELTA)
-    noisy = inftda.DiscreteLaplace(scale).sample(len(count), inftda.SeededSource(seed)) + count
+    noisy = inftda.Noise.laplace(scale).sample(len(count), inftda.SeededSource(seed)) + count
     kept = noisy > threshold
     return [numbers[kept] for numbers in areas], noisy[kept]
 
@@ -132,18 +132,18 @@ def results(  # noqa: PLR0913 - what is released, and how
 
 
 def main() -> None:
-    """Print means over seeds, a line for each table, strength and way."""
+    """Print means over seeds, a line for each table, epsilon and way."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 1, 10])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--ways", nargs="+", default=["uniform", "log", "default", HISTOGRAM])
     parser.add_argument("--estimates", action="store_true")
-    parser.add_argument("--impossible", type=Path, metavar="FILE")
+    parser.add_argument("--structural-zeros", type=Path, metavar="FILE")
     given = parser.parse_args()
-    if given.impossible is not None:
-        WAYS["impossible"] = {"impossible": given.impossible}
-        given.ways.append("impossible")
+    if given.structural_zeros is not None:
+        WAYS["structural zeros"] = {"structural_zeros": given.structural_zeros}
+        given.ways.append("structural zeros")
     for folder in given.folders:
         flows, options = read(folder)
         for epsilon in given.epsilons:

@@ -2,7 +2,7 @@
 
 The synthetic areas are split in two again and again ("binary", 8 levels), or each into 2 to 10
 ("random", 4 levels). A share of all pairs has trips: all ("complete"), half ("dense") or one in a
-hundred ("sparse"). Flows follow a continuous Pareto law, rounded up to whole trips.
+hundred ("sparse"). Flows follow a continuous Pareto distribution, rounded up to whole trips.
 
 The paper states neither exponent nor scale. The data sets published with it follow a tail
 P[flow > x] = (1 + x / s)^-3: fitted by maximum likelihood to each of the six, the exponent is
@@ -86,7 +86,7 @@ LEVELS: Final = {"binary": 8, "random": 4}
 PARTS: Final = {"binary": (2, 2), "random": (2, 10)}
 #: With this seed the random areas are 3, 13, 74 and 435, as in the published data sets.
 AREAS_SEED: Final = 100_550
-#: Of the Pareto law: the probability of a flow above x falls as x^-EXPONENT.
+#: Of the Pareto distribution: the probability of a flow above x falls as x^-EXPONENT.
 EXPONENT: Final = 3.0
 
 

@@ -110,16 +110,12 @@ def test_a_level_gets_the_noise_of_its_plan(monkeypatch):
     """And every child of a surviving parent is drawn once, whatever the size of blocks."""
     drawn = []
 
-    class Sampler:
-        def __init__(self, sigma2):
-            self.sigma2 = sigma2
+    def fill(noise, out, bits):
+        del bits
+        drawn.append((noise.square, len(out)))
+        out[:] = 0
 
-        def fill(self, out, stream):
-            del stream
-            drawn.append((self.sigma2, len(out)))
-            out[:] = 0
-
-    monkeypatch.setattr(baselines.inftda, "DiscreteGaussian", Sampler)
+    monkeypatch.setattr(baselines.inftda.Noise, "fill", fill)
     monkeypatch.setattr(baselines, "BLOCK", 64)
     released = top_down(SMALL, Budget(1.0), 1, nearest_l2)
     assert released.trips.sum() == SMALL.total
@@ -135,12 +131,12 @@ def test_vanilla_gauss_draws_every_pair():
     assert released.trips.min() < 0
 
 
-def test_a_stability_histogram_of_two_cells_keeps_its_promise():
-    """The law of what is released, exactly, for all neighbours with up to 60 trips in a cell."""
+def test_a_stability_histogram_of_two_cells_keeps_its_guarantee():
+    """The distribution of the output, exactly, for all neighbours with up to 60 trips in a cell."""
     epsilon, delta = 2.0, 1e-3
     scale, threshold = stability_noise(epsilon, delta)
 
-    def law(count, reach):
+    def distribution(count, reach):
         if count == 0:
             return np.eye(1, reach - threshold + 1)[0]
         values = np.arange(threshold + 1, reach + 1)
@@ -151,7 +147,7 @@ def test_a_stability_histogram_of_two_cells_keeps_its_promise():
     for a, b in itertools.product(range(1, 4), range(60)):
         reach = max(a, b + 1, threshold) + ceil(45 * float(scale))
         first, second = (
-            np.multiply.outer(*(law(count, reach) for count in table)).ravel()
+            np.multiply.outer(*(distribution(count, reach) for count in table)).ravel()
             for table in ((a, b), (a - 1, b + 1))
         )
         found = max(

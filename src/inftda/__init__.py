@@ -11,74 +11,72 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from inftda.areas.cells import grid_areas as grid_areas
-    from inftda.areas.cells import h3_areas as h3_areas
+    from inftda.areas.build import build_tree as build_tree
+    from inftda.areas.grids import grid_areas as grid_areas
+    from inftda.areas.grids import h3_areas as h3_areas
     from inftda.areas.reader import read_areas as read_areas
-    from inftda.disclosure.compare import compare as compare
-    from inftda.dossiers.dossier import dossier as dossier
-    from inftda.editions.series import open_series as open_series
+    from inftda.confidential.compare import compare as compare
+    from inftda.confidential.evaluate import evaluate as evaluate
+    from inftda.documents.dossier import dossier as dossier
     from inftda.errors import InftdaError as InftdaError
-    from inftda.estimates import Estimate as Estimate
-    from inftda.estimates import estimate as estimate
-    from inftda.estimates import open_estimate as open_estimate
-    from inftda.evaluation.outlook import plan as plan
+    from inftda.estimates.estimate import Estimate as Estimate
+    from inftda.estimates.estimate import estimate as estimate
+    from inftda.estimates.estimate import open_estimate as open_estimate
     from inftda.exports.export import export as export
-    from inftda.hierarchy import Hierarchy as Hierarchy
     from inftda.mechanism.intopt import intopt as intopt
     from inftda.noise.bits import SecureSource as SecureSource
     from inftda.noise.bits import SeededSource as SeededSource
-    from inftda.noise.gaussian import DiscreteGaussian as DiscreteGaussian
-    from inftda.noise.laplace import DiscreteLaplace as DiscreteLaplace
-    from inftda.pages.editions import change as change
-    from inftda.pages.evaluate import evaluate as evaluate
+    from inftda.noise.distribution import Noise as Noise
+    from inftda.pages.change import change as change
     from inftda.pages.report import report as report
-    from inftda.previews.preview import preview as preview
-    from inftda.privacy.plan import make_plan as make_plan
+    from inftda.pipeline import release as release
+    from inftda.planning.plan import plan as plan
+    from inftda.planning.preview import preview as preview
+    from inftda.privacy.noise_plan import make_plan as make_plan
     from inftda.privacy.unit import Unit as Unit
     from inftda.publication.release import Release as Release
     from inftda.publication.release import open_release as open_release
     from inftda.publication.verify import verify as verify
-    from inftda.publish import release as release
     from inftda.reading import Columns as Columns
     from inftda.reading import SqlQuery as SqlQuery
     from inftda.reading import TableFile as TableFile
+    from inftda.series.series import open_series as open_series
     from inftda.tree import Axis as Axis
     from inftda.tree import Tree as Tree
-    from inftda.tree import build_tree as build_tree
+    from inftda.tree.hierarchy import Hierarchy as Hierarchy
 
 _HOMES = {
     "Axis": "inftda.tree",
     "Columns": "inftda.reading",
     "TableFile": "inftda.reading",
-    "DiscreteGaussian": "inftda.noise.gaussian",
-    "DiscreteLaplace": "inftda.noise.laplace",
-    "Estimate": "inftda.estimates",
-    "Hierarchy": "inftda.hierarchy",
+    "Estimate": "inftda.estimates.estimate",
+    "Hierarchy": "inftda.tree.hierarchy",
     "InftdaError": "inftda.errors",
+    "Noise": "inftda.noise.distribution",
     "Release": "inftda.publication.release",
     "SecureSource": "inftda.noise.bits",
     "SeededSource": "inftda.noise.bits",
     "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
     "Unit": "inftda.privacy.unit",
-    "build_tree": "inftda.tree",
-    "change": "inftda.pages.editions",
-    "compare": "inftda.disclosure.compare",
-    "dossier": "inftda.dossiers.dossier",
-    "estimate": "inftda.estimates",
-    "evaluate": "inftda.pages.evaluate",
+    "build_tree": "inftda.areas.build",
+    "change": "inftda.pages.change",
+    "compare": "inftda.confidential.compare",
+    "dossier": "inftda.documents.dossier",
+    "estimate": "inftda.estimates.estimate",
+    "evaluate": "inftda.confidential.evaluate",
     "export": "inftda.exports.export",
-    "grid_areas": "inftda.areas.cells",
-    "h3_areas": "inftda.areas.cells",
+    "grid_areas": "inftda.areas.grids",
+    "h3_areas": "inftda.areas.grids",
     "intopt": "inftda.mechanism.intopt",
-    "make_plan": "inftda.privacy.plan",
-    "open_estimate": "inftda.estimates",
+    "make_plan": "inftda.privacy.noise_plan",
+    "open_estimate": "inftda.estimates.estimate",
     "open_release": "inftda.publication.release",
-    "open_series": "inftda.editions.series",
-    "plan": "inftda.evaluation.outlook",
-    "preview": "inftda.previews.preview",
+    "open_series": "inftda.series.series",
+    "plan": "inftda.planning.plan",
+    "preview": "inftda.planning.preview",
     "read_areas": "inftda.areas.reader",
-    "release": "inftda.publish",
+    "release": "inftda.pipeline",
     "report": "inftda.pages.report",
     "verify": "inftda.publication.verify",
 }

@@ -1,8 +1,8 @@
 """A made-up country of any size, for the demo, tests and benchmarks.
 
-The nested gravity model of `inftda.previews.nested_gravity` with both margins given, which are
-heavy-tailed, as real ones are. Nothing here is anybody's data, and its random numbers are unfit
-for privacy.
+The nested gravity model of `inftda.planning.nested_gravity` with given totals of both
+ends, which are heavy-tailed, as real ones are. Nothing here is anybody's data, and its random
+numbers are unfit for privacy.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.errors import InftdaError
-from inftda.hierarchy import Hierarchy
-from inftda.previews.nested_gravity import apportion, match_trips
-from inftda.screen import Progress
+from inftda.planning.nested_gravity import apportion, match_trips
+from inftda.tree.hierarchy import Hierarchy
+from inftda.util.screen import Progress
 
 #: Names of levels from coarse to fine; the first ones are used.
 LEVEL_NAMES = ("region", "province", "municipality", "district", "section")
@@ -51,41 +51,29 @@ class Country:
         )
 
 
-def make_country(  # noqa: PLR0913 - a country has many sides
+def make_country(
     sizes: Sequence[int] = (5, 25, 300),
-    trips: int | None = None,
+    trips: int = 250_000,
     *,
     seed: int = 1,
-    areas: Hierarchy | None = None,
-    residents: NDArray[np.integer | np.floating] | None = None,
-    jobs: NDArray[np.integer | np.floating] | None = None,
     progress: Progress | None = None,
 ) -> Country:
     """Make a country.
 
     Args:
         sizes: number of areas of each level, coarse to fine.
-        trips: number of trips; by default the number of residents if they are given as whole
-            numbers, else 250,000.
+        trips: number of trips.
         seed: same seed, same country.
-        areas: areas that exist already; `sizes` are not looked at then.
-        residents: trips that start in each finest area (depth-first): whole numbers that sum
-            up to `trips`, which are kept exactly, or anything else, which is taken as relative
-            weights. Made up if not given.
-        jobs: likewise, trips that end there.
         progress: called with the name of the level, trips made so far and trips in all.
     """
     random = np.random.default_rng(seed)
-    areas = nested_areas(sizes, random) if areas is None else areas
-    n = areas.n_areas(areas.depth)
-    people = _sizes(n, random) if residents is None else _checked("residents", residents, n)
+    areas = nested_areas(sizes, random)
+    residents = _sizes(sizes[-1], random)
     # Jobs for each resident: about one, with few areas that have many.
-    attraction = people * np.sqrt(_sizes(n, random)) if jobs is None else _checked("jobs", jobs, n)
-    if trips is None:
-        trips = int(people.sum()) if np.issubdtype(people.dtype, np.integer) else 250_000
+    jobs = residents * np.sqrt(_sizes(sizes[-1], random))
     if not 1 <= trips < 2**31:
         raise InftdaError(f"trips must be from 1 up and below 2^31, got {trips}")
-    start, end = apportion(people, trips), apportion(attraction, trips)
+    start, end = apportion(residents, trips), apportion(jobs, trips)
     return Country(areas, *match_trips(areas, start, end, random, progress))
 
 
@@ -119,15 +107,3 @@ def _spread(n: int, parents: int, random: np.random.Generator) -> NDArray[np.int
 def _sizes(n: int, random: np.random.Generator) -> NDArray[np.float64]:
     """Heavy-tailed positive weights, bounded so that no area is the whole country."""
     return np.minimum(random.pareto(TAIL, n) + 0.3, 50.0)
-
-
-def _checked(
-    name: str, margin: NDArray[np.integer | np.floating], n: int
-) -> NDArray[np.integer | np.floating]:
-    if margin.shape != (n,):
-        raise InftdaError(
-            f"{name} must be one number for each of the {n:,} finest areas, got {margin.shape}"
-        )
-    if not (np.isfinite(margin).all() and (margin >= 0).all() and margin.any()):
-        raise InftdaError(f"{name} must be numbers from 0 up, not all of them 0")
-    return margin

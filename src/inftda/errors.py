@@ -1,8 +1,40 @@
-"""Everything that can go wrong on the user's side, as typed errors.
+"""Errors that users can cause, one class for each kind.
 
-Each message says what is wrong, where, and what to do. Messages are shown to people who
-may be far from the confidential data, so they never contain a true count or a person's id.
+Each message states the problem, its place, and the remedy. Messages never contain a count of the
+table or a person's id. Messages that refuse rows (`IngestError`) are for the custodian: they state
+the number of flawed rows, and show a cell only if it is the code or the name of a public area in
+another form, or a word for totals.
 """
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def quietly(
+    action: Callable[[], T],
+    explain: Callable[[Exception], Exception],
+    kinds: type[Exception] | tuple[type[Exception], ...] = Exception,
+) -> T:
+    """Run an action of a library whose messages may quote rows, addresses or passwords.
+
+    Its error is neither passed on nor kept as context: `explain` makes another one of it.
+    """
+    try:
+        return action()
+    except kinds as problem:
+        refusal = explain(problem)
+    raise refusal
+
+
+def first_few(names: Sequence[object], most: int = 5) -> str:
+    """The first names, quoted, for a message.
+
+    >>> first_few(["a", "b", "c"], 2)
+    "'a', 'b', ..."
+    """
+    return ", ".join(map(repr, names[:most])) + ", ..." * (len(names) > most)
 
 
 class InftdaError(Exception):
@@ -22,11 +54,11 @@ class IngestError(InftdaError):
 
 
 class PrivacyError(InftdaError):
-    """A privacy parameter is missing, invalid, or asks for what cannot be promised."""
+    """A privacy parameter is missing, invalid, or asks for an unattainable guarantee."""
 
 
 class BudgetError(PrivacyError):
-    """What was drawn, or is about to be drawn, is not what was planned."""
+    """Drawn noise differs from the planned noise."""
 
 
 class LedgerError(PrivacyError):

@@ -1,29 +1,36 @@
-"""Options, each said once: what it means, and how it is read from the text of a command line.
+"""Options, each defined once: meaning, and conversion from the text of a command line.
 
 A parameter of a public function, or a field of `Unit` or `Columns`, carries its option in its
 annotation. Commands, the keys of a configuration, help, docstrings and the reference follow from
-these annotations (`inftda.cli.command`). What carries no `Option` can be given in Python only.
+these annotations (`inftda.cli.command`). Parameters without an `Option` exist in Python only.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import wraps
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar, cast
 
-from inftda.numbers import exact_number
+from inftda.errors import InftdaError
+from inftda.util.exact_numbers import exact_number
 
 #: Panels of a command's help, in this order; options that most people need are in none.
-TABLE, AREAS, PROMISE, RUN = "The table", "Areas and levels", "The promise", "Running"
+TABLE, AREAS, GUARANTEE, RUN = "The table", "Areas and levels", "The guarantee", "Running"
+
+#: Former names of parameters and options, and their names now. The old ones are refused with a
+#: message until 1.0, on the command line, in a configuration and in Python.
+RENAMED: Final = {"across": "cross_tables", "impossible": "structural_zeros"}
 
 _Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Doc:
-    """What a parameter means."""
+    """Meaning of a parameter."""
 
     help: str
 
@@ -33,7 +40,7 @@ class Option(Doc):
     """A parameter that has an option of the same name on the command line.
 
     Attributes:
-        metavar: what stands for its value in help.
+        metavar: placeholder for its value in help.
         parse: from its text to its value; raises ValueError, which says what it must be. Without
             it, the text becomes a number, a flag or a text, as the annotation says.
         panel: of help; None for the first.
@@ -80,16 +87,39 @@ def documented(function: _Callable) -> _Callable:
     function.__doc__ = "\n".join([opening, "", *lines, blank + rest])
     function.__options__ = signature  # type: ignore[attr-defined] # for `signature_of`
     function.__signature__ = signature.replace(parameters=plain)  # type: ignore[attr-defined] # help
-    return function
+    if signature.parameters.keys().isdisjoint(RENAMED.values()):
+        return function
+
+    @wraps(function)
+    def checked(*arguments: Any, **named: Any) -> Any:
+        check_renamed(named, signature.parameters)
+        return function(*arguments, **named)
+
+    return cast("_Callable", checked)
+
+
+def check_renamed(given: Iterable[str], known: Container[str]) -> None:
+    """Refuse former names of parameters.
+
+    Args:
+        given: names of parameters.
+        known: those that there are.
+
+    Raises:
+        InftdaError: one of them has another name now; the message states it.
+    """
+    for name in given:
+        if name not in known and RENAMED.get(name) in known:
+            raise InftdaError(f"`{name}=` was renamed to `{RENAMED[name]}=`")
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """The signature of a function, with what its annotations carry."""
+    """Signature of a function with evaluated annotations."""
     return getattr(function, "__options__", None) or inspect.signature(function)
 
 
 def metadata(parameter: inspect.Parameter) -> tuple[Any, ...]:
-    """What the annotation of a parameter carries."""
+    """Metadata in the annotation of a parameter."""
     return getattr(parameter.annotation, "__metadata__", ())
 
 
@@ -103,11 +133,23 @@ def pairs(given: Sequence[str]) -> dict[str, str]:
 
 
 def errors(given: Sequence[str]) -> dict[str, int]:
-    """From texts LEVEL=ERROR to whole numbers."""
-    try:
-        return {name: int(value) for name, value in pairs(given).items()}
-    except ValueError:
-        raise ValueError("must be LEVEL=ERROR, such as 'province > province=50'") from None
+    """From texts LEVEL=ERROR to whole numbers; an error may be a percentage of a number.
+
+    >>> errors(["province > province=50", "region > region=2.5% of 1000"])
+    {'province > province': 50, 'region > region': 25}
+    """
+    found = {}
+    for name, text in pairs(given).items():
+        number, is_part, whole = text.partition("% of ")
+        try:
+            part = exact_number(number) * int(whole) / 100 if is_part else int(number)
+        except (ValueError, ZeroDivisionError):
+            raise ValueError(
+                "must be LEVEL=ERROR, such as 'province > province=50', or a percentage of a "
+                "number that you state, such as 'province > province=10% of 500'"
+            ) from None
+        found[name] = math.floor(part)
+    return found
 
 
 def lists(given: Sequence[str]) -> dict[str, list[str]]:
@@ -165,7 +207,7 @@ def _levels(text: str) -> dict[str, str | None]:
     return {level.strip(): name.strip() or None for level, _, name in parts}
 
 
-# --- what several commands share
+# --- options of several commands
 
 AreasFile = Annotated[
     Any,
@@ -178,8 +220,8 @@ AreasFile = Annotated[
 AxisFiles = Annotated[
     Mapping[str, Any] | None,
     Option(
-        "A column and its hierarchy: a further one, or each of them for tables of another kind; "
-        "origin and destination where the two ends have different areas.",
+        "A column and its hierarchy: an additional dimension, or each dimension of a table that "
+        "is not origin/destination; origin and destination where they have different areas.",
         metavar="NAME=FILE",
         parse=pairs,
         panel=AREAS,
@@ -207,75 +249,85 @@ Order = Annotated[
         panel=AREAS,
     ),
 ]
-ImpossibleAreas = Annotated[
+StructuralZeros = Annotated[
     Any,
     Option(
-        "What cannot occur, such as pairs of areas that nothing connects: a table with a column "
-        "for some axes or all, an area of any level in each, or all. Rows that are there are "
-        "treated as rows with an unknown area. It must be known without the confidential table: "
-        "which of its cells are empty is confidential.",
+        "Structural zeros: combinations of areas that cannot occur, such as pairs that nothing "
+        "connects. A table with a column for some axes or all, an area of any level in each, or "
+        "all. Rows with such a combination are treated as rows with an unknown area. It must be "
+        "known without the confidential table, whose empty cells are confidential.",
         metavar="FILE",
         panel=AREAS,
     ),
 ]
-Epsilon = Annotated[float | None, Option("Strength of the guarantee; goes with delta.")]
+Epsilon = Annotated[
+    float | None, Option("Epsilon of the guarantee, the privacy budget; goes with delta.")
+]
 Delta = Annotated[
     float | None,
     Option(
-        "Probability that the guarantee does not hold; far below 1 / number of people. 0 for pure "
-        "differential privacy."
+        "Delta of the guarantee: the probability that it does not hold, far below 1 / number of "
+        "people. 0 for pure differential privacy."
+    ),
+]
+AllowLargeDelta = Annotated[
+    bool,
+    Option(
+        "Allow a delta above 1 / number of people, which may leave a person without protection.",
+        panel=GUARANTEE,
     ),
 ]
 Rho = Annotated[
     float | Fraction | None,
     Option(
-        "Strength in zero-concentrated differential privacy, in place of epsilon.",
+        "Privacy budget in zero-concentrated differential privacy, in place of epsilon.",
         metavar="NUMBER",
         parse=exact,
-        panel=PROMISE,
+        panel=GUARANTEE,
     ),
 ]
 Rhos = Annotated[
     float | Sequence[float] | None,
     Option(
-        "Strengths in zero-concentrated differential privacy, in place of epsilon.",
+        "Privacy budgets in zero-concentrated differential privacy, in place of epsilon.",
         metavar="NUMBER,NUMBER,...",
         parse=numbers,
-        panel=PROMISE,
+        panel=GUARANTEE,
     ),
 ]
 Accountant = Annotated[
     str,
-    Option("How the guarantee is computed.", metavar="auto|exact|zcdp|pure", panel=PROMISE),
+    Option("How the guarantee is accounted for.", metavar="auto|exact|zcdp|pure", panel=GUARANTEE),
 ]
 Method = Annotated[
     str,
     Option(
-        "Where noise goes: inftda splits the budget by logarithms, with 0.08 for totals; paper "
-        "splits it evenly, with Gaussian noise and no totals, as the published algorithm does.",
+        "Split of the budget: inftda by logarithms, with 0.08 for cross tables; paper evenly, with "
+        "Gaussian noise and no cross tables, as the published algorithm.",
         metavar="inftda|paper",
-        panel=PROMISE,
+        panel=GUARANTEE,
     ),
 ]
 Split = Annotated[
     Any,
     Option(
-        "How the budget is split over the levels: by the logarithm of their cells (with epsilon, "
-        "Laplace noise at the finest level where that is less), evenly, every level R times the "
-        "one above, or by weights. By default as the method says.",
-        metavar="log|uniform|geometric:R|W,W,...",
+        "Split of the budget over the levels: by the logarithm of their cells (with epsilon, "
+        "Laplace noise at the finest level where that is less), with more for the finest level "
+        "(pairs), evenly, or by weights, one for each measured level. By default that of the "
+        "method; `inftda plan` shows what each costs.",
+        metavar="log|pairs|uniform|W,W,...",
         parse=split_of,
-        panel=PROMISE,
+        panel=GUARANTEE,
     ),
 ]
-Across = Annotated[
+CrossTables = Annotated[
     float | Fraction | None,
     Option(
-        "Part of the budget for totals across the tree, so that the totals of all areas come out "
-        "right in both directions. By default as the method says.",
+        "Part of the budget for cross tables, which measure marginal totals: all trips from, and "
+        "to, each area. 0 for none; by default 0.08, and none for method paper.",
         metavar="PART",
         parse=exact,
-        panel=PROMISE,
+        panel=GUARANTEE,
     ),
 ]
 Threads = Annotated[int | None, Option("Threads; by default all cores.", panel=RUN)]
@@ -296,21 +348,19 @@ Outlines = Annotated[
 ]
 Top = Annotated[
     int | None,
-    Option("Only this many flows, the largest first; with intervals none of grade D."),
+    Option("Only this many flows, the largest first; with intervals none that may be zero."),
 ]
 Zones = Annotated[
     Any,
     Option(
-        "Your own zones: a table of two columns, the finest area and its zone, called as the "
-        "finest level and as you like. Areas are then shown by zone unless you give a level; those "
-        "that it lacks are left out.",
+        "Your own zones: a table of two columns, finest area and zone. Name the first column "
+        "after the finest level; the second can have any name. Areas are then shown by zone unless "
+        "you give a level; areas that the table lacks are left out.",
         metavar="FILE",
     ),
 ]
 Names = Annotated[Any, Option("Names of areas: columns level, code and name.", metavar="FILE")]
-KeepFormulas = Annotated[
-    bool, Option("Leave CSV cells as they are that a spreadsheet would run as formulas.")
-]
+KeepFormulas = Annotated[bool, Option("Keep formulas in CSV cells, which a spreadsheet would run.")]
 Released = Annotated[Any, Option("A release, or its folder.", metavar="RELEASE", is_argument=True)]
 Notified = Annotated[
     Callable[[str], object] | None,
@@ -319,4 +369,11 @@ Notified = Annotated[
 Watched = Annotated[
     Callable[[str, int, int], None] | None,
     Doc("Called with what is being done, how much of it is done, and how much there is."),
+]
+#: Options of the command line alone.
+Quiet = Annotated[bool, Option("Print errors only.")]
+Json = Annotated[bool, Option("Print one JSON object.")]
+Force = Annotated[bool, Option("Replace an existing file.")]
+OutFile = Annotated[
+    Path | None, Option("File to write; by default the answer is printed.", "FILE", Path)
 ]

@@ -1,4 +1,4 @@
-"""Does this installation do what it says? Samplers, optimiser and accountants, in seconds."""
+"""Self-test of the installation: samplers, optimiser and accountants, in seconds."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from inftda.errors import OptimizeError
 from inftda.mechanism.intopt import Ints, intopt
 from inftda.mechanism.reference import algorithm_3, shares
 from inftda.noise.bits import Bits, SecureSource
-from inftda.noise.gaussian import DiscreteGaussian
-from inftda.noise.laplace import DiscreteLaplace
+from inftda.noise.distribution import Noise
+from inftda.privacy.accountants import EXACT, ZCDP
 from inftda.privacy.accounting import Share, delta_of, max_rho, noise_at
+from inftda.privacy.unit import Sensitivity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from inftda.noise.bits import RandomSource
-    from inftda.noise.gaussian import Sampler
 
 #: Draws of each sampler and bins of their test; a check fails below this p-value.
 N_DRAWS: Final = 1_000_000
@@ -31,10 +31,19 @@ N_BINS: Final = 40
 MIN_P: Final = 1e-9
 #: Vectors that the optimiser is tried on.
 N_VECTORS: Final = 1000
-#: Six levels, one person replaced, one trip, delta 1e-8: epsilon, and the noise scales that the
-#: accountants `zcdp` and `exact` ask for.
+#: Six levels, one person replaced, one trip, delta 1e-8: epsilon, and the standard deviations that
+#: the accountants `zcdp` and `exact` ask for.
 _KNOWN: Final = ((0.1, 169.509, 159.132), (1.0, 18.674, 17.668), (10.0, 2.228, 2.135))
-_SHARES: Final = (Share(Fraction(1), 2, 2),) * 6
+_SHARES: Final = (Share(Fraction(1), Sensitivity(squared=2, sides=2)),) * 6
+_ONE: Final = Sensitivity(squared=1, sides=1)
+#: Noise that is drawn: sampled from short and long words, and from short and long tables.
+_TRIED: Final = (
+    *(
+        Noise.gaussian(Fraction(sigma) ** 2)
+        for sigma in ("0.5", "2", "4.4721", "20", "300", "20000")
+    ),
+    *(Noise.laplace(b) for b in ("0.5", "7", "3000")),
+)
 
 
 class Check(NamedTuple):
@@ -64,39 +73,25 @@ def self_check_samplers(*, source: RandomSource | None = None) -> list[Check]:
     10^-7. A sampler whose variance is 3 % off passes with probability below 10^-9.
     """
     checks = [check_cipher(), check_keys_differ()]
-    for sigma in ("0.5", "2", "4.4721", "20", "300", "20000"):
-        sigma2 = Fraction(sigma) ** 2
-        name = f"discrete Gaussian, sigma {sigma}"
-        checks.append(check_gaussian(name, DiscreteGaussian(sigma2), sigma2, source=source))
-    for scale in ("0.5", "7", "3000"):
-        name = f"discrete Laplace, scale {scale}"
-        checks.append(check_laplace(name, DiscreteLaplace(scale), float(scale), source=source))
-    undecided = DiscreteGaussian(400, word_bits=16)
-    name = "discrete Gaussian, sigma 20, thousands of undecided words"
-    return [*checks, check_gaussian(name, undecided, Fraction(400), source=source)]
+    checks += [check_draws(noise, noise.sample(N_DRAWS, source)) for noise in _TRIED]
+    noise, draws, row = Noise.gaussian(400), np.empty(N_DRAWS, np.int64), np.zeros(1, np.int64)
+    bits = (SecureSource() if source is None else source).bits()
+    noise.table(16).fill(draws, bits, row, np.array([0, N_DRAWS]))
+    return [*checks, check_draws(noise, draws, ", thousands of undecided words")]
 
 
-def check_gaussian(
-    name: str, sampler: Sampler, sigma2: Fraction, *, source: RandomSource | None = None
-) -> Check:
-    """Compare draws of `sampler` with the discrete Gaussian of variance parameter `sigma2`."""
-    reach = int(12 * float(sigma2) ** 0.5) + 12
-    x = np.arange(-reach, reach + 1, dtype=np.float64)
-    return _check_draws(name, sampler.sample(N_DRAWS, source), -(x * x) / (2 * float(sigma2)))
-
-
-def check_laplace(
-    name: str, sampler: Sampler, scale: float, *, source: RandomSource | None = None
-) -> Check:
-    """Compare draws of `sampler` with the discrete Laplace of a scale."""
-    reach = int(60 * scale) + 60
-    x = np.arange(-reach, reach + 1, dtype=np.float64)
-    return _check_draws(name, sampler.sample(N_DRAWS, source), -np.abs(x) / scale)
-
-
-def _check_draws(name: str, draws: NDArray[np.int64], log_weights: NDArray[np.float64]) -> Check:
-    p = chi_square_p(draws, np.exp(log_weights))
+def check_draws(noise: Noise, draws: NDArray[np.int64], remark: str = "") -> Check:
+    """Compare draws with the probabilities of a noise distribution."""
+    reach = int((60 if noise.is_laplace else 12) * math.sqrt(noise.square)) + 60
+    p = chi_square_p(draws, _weights(noise, np.arange(-reach, reach + 1)))
+    name = f"discrete {noise.family.title()}, standard deviation {noise.sigma:.5g}{remark}"
     return Check(name, p >= MIN_P, f"{draws.size:,} draws, p = {p:.3g}")
+
+
+def _weights(noise: Noise, x: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Proportional to the probabilities of some integers, computed anew."""
+    z = x / math.sqrt(noise.square)
+    return np.asarray(np.exp(-np.abs(z) if noise.is_laplace else -(z**2) / 2))
 
 
 def check_cipher() -> Check:
@@ -183,49 +178,39 @@ def _refuses_overflow() -> Check:
 
 
 def self_check_accounting() -> list[Check]:
-    """Whether the accountants give known figures, and what plain arithmetic gives."""
-    return [*map(_known_scales, _KNOWN), _against_plain_sum(), _against_two_losses()]
+    """Compare accountants with known figures and with plain arithmetic."""
+    return [
+        *map(_known_sigmas, _KNOWN),
+        _against_plain_sum("delta equals its definition", 1.5, Noise.gaussian(2)),
+        _against_plain_sum(
+            "delta with Laplace noise equals its definition",
+            0.75,
+            Noise.gaussian(2),
+            Noise.laplace(2),
+        ),
+    ]
 
 
-def _known_scales(known: tuple[float, float, float]) -> Check:
+def _known_sigmas(known: tuple[float, float, float]) -> Check:
     epsilon, *expected = known
     found = []
-    for accountant in ("zcdp", "exact"):
-        rho = max_rho(accountant, epsilon=epsilon, delta=1e-8, shares=_SHARES)
-        found.append(math.sqrt(noise_at(rho, _SHARES)[0].sigma2))
+    for accountant in (ZCDP, EXACT):
+        rho = max_rho(accountant.name, epsilon=epsilon, delta=1e-8, shares=_SHARES)
+        found.append(noise_at(rho, _SHARES)[0].sigma)
     ok = all(abs(f - e) < 1e-3 for f, e in zip(found, expected, strict=True))
     shown = "zcdp {:.3f}, exact {:.3f}".format(*found)
-    return Check(f"known noise scales at epsilon {epsilon:g}", ok, shown)
+    return Check(f"known noise at epsilon {epsilon:g}", ok, shown)
 
 
-def _against_plain_sum() -> Check:
-    """One shift: the definition of delta, term by term, in exact logarithms and one sum."""
-    epsilon = 1.5
-    weights = {x: math.exp(-(x**2) / 4) for x in range(-40, 41)}
-    whole = math.fsum(weights.values())
-    plain = math.fsum(
-        max(0.0, weights[x] - math.exp(epsilon) * math.exp(-((x - 1) ** 2) / 4)) / whole
-        for x in weights
-    )
-    exact = delta_of("exact", epsilon=epsilon, noise=[(Fraction(2), 1, 1)])
+def _against_plain_sum(name: str, epsilon: float, *drawn: Noise) -> Check:
+    """One cell of each noise changes by one: the definition of delta, term by term."""
+    here = there = np.ones(1)
+    x = np.arange(-90, 91)
+    for noise in drawn:
+        whole = _weights(noise, x).sum()
+        here = np.outer(here, _weights(noise, x) / whole).ravel()
+        there = np.outer(there, _weights(noise, x - 1) / whole).ravel()
+    plain = math.fsum(np.maximum(here - math.exp(epsilon) * there, 0))
+    exact = delta_of(EXACT.name, epsilon=epsilon, parts=[(noise, _ONE) for noise in drawn])
     ok = plain <= exact <= plain * (1 + 1e-6)
-    return Check("delta equals its definition", ok, f"{exact:.9g} and {plain:.9g}")
-
-
-def _against_two_losses() -> Check:
-    """One shift with Laplace noise of scale 2 beside one with Gaussian noise, term by term."""
-    epsilon = 0.75
-    bell = {x: math.exp(-(x**2) / 4) for x in range(-40, 41)}
-    tent = {x: math.exp(-abs(x) / 2) for x in range(-90, 91)}
-    whole = math.fsum(bell.values()) * math.fsum(tent.values())
-    plain = math.fsum(
-        max(0.0, p * q - math.exp(epsilon - ((x - 1) ** 2) / 4 - abs(y - 1) / 2)) / whole
-        for x, p in bell.items()
-        for y, q in tent.items()
-    )
-    noise = [(Fraction(2), 1, 1), (Fraction(4), 1, 1, "laplace")]
-    exact = delta_of("exact", epsilon=epsilon, noise=noise)
-    ok = plain <= exact <= plain * (1 + 1e-6)
-    return Check(
-        "delta with Laplace noise equals its definition", ok, f"{exact:.9g} and {plain:.9g}"
-    )
+    return Check(name, ok, f"{exact:.9g} and {plain:.9g}")

@@ -30,7 +30,7 @@ from inftda.cli.main import run as run_command
 from inftda.mechanism.topdown import release_counts
 from inftda.noise.bits import RandomSource, SecureSource, SeededSource
 from inftda.publication.measurements import planned_measurements
-from inftda.truth import Truth
+from inftda.reading.truth import Truth
 
 #: From batch, side and number of a release to its random bits.
 Randomness = Callable[[int, int, int], RandomSource]
@@ -105,8 +105,9 @@ class Copies(_Box):
             order=["copy", *self.pair.order],
             unit=self.pair.unit,
             source=self.randomness(batch, 0, 0),
+            allow_large_delta=True,
             # Totals across would be shared by all copies; `Runs` looks at them.
-            **(self.budget | {"across": 0, "split": self.split}),
+            **(self.budget | {"cross_tables": 0, "split": self.split}),
         )
         cells = np.zeros((2 * n, *self.sides[0].shape))
         cells[_places(release.table, {"copy": codes} | _codes(self.pair))] = _flows(release)
@@ -138,7 +139,7 @@ class Runs(_Box):
 
     def draw(self, n: int, batch: int) -> Sample:
         """One run of the mechanism for each release."""
-        plan = inftda.make_plan(self._tree, self.pair.unit, **self.budget)
+        plan = inftda.make_plan(self._tree, self.pair.unit, **self.budget, method="paper")
         planned = planned_measurements(self._tree, plan, only_totals=not self.is_kept)
         sides = []
         for side, counts in enumerate(self._counts):
@@ -204,6 +205,7 @@ class Calls(_Box):
                     unit=self.pair.unit,
                     source=self.randomness(batch, side, number),
                     threads=1,
+                    allow_large_delta=True,
                     **self.budget,
                     **self.more,
                 )
@@ -231,7 +233,8 @@ def _by_command(table, *, axis, unit, source, **options) -> inftda.Release:
         arguments += ["--distinct"] if unit.distinct else []
         for option, value in options.items():
             text = ",".join(map(str, value)) if isinstance(value, list) else value
-            arguments += [f"--{option}", text]
+            flag = f"--{option.replace('_', '-')}"
+            arguments += [flag] if value is True else [flag, text]
         if isinstance(source, SeededSource):
             arguments += ["--not-private-seed", source.seed]
         if code := run_command([str(argument) for argument in arguments]):

@@ -140,13 +140,13 @@ PLANTED: Final = (
     Planted(
         "hierarchy derived from the trips", faults.nothing,
         # Without totals across: there would be other numbers of them to compare.
-        _calls(ALONE_IN_AN_AREA, areas=derived_areas, more={"across": 0}), 80,
+        _calls(ALONE_IN_AN_AREA, areas=derived_areas, more={"cross_tables": 0}), 80,
     ),
 )  # fmt: skip
 
 #: As much for totals across the tree as a release may spend on them. Copies in one release
 #: would share these totals, so that the mechanism is run again and again.
-ACROSS: Final = {"across": Fraction(1, 2)}
+ACROSS: Final = {"cross_tables": Fraction(1, 2)}
 PLANTED_ACROSS: Final = (
     Planted(
         "off-tree tables not charged", faults.tables_not_charged,
@@ -157,7 +157,7 @@ PLANTED_ACROSS: Final = (
         _runs("distinct in one region pair, replaced", SEVERAL | ACROSS), 1_500,
     ),
     Planted(
-        "prices computed from the truth", faults.prices_from_the_truth,
+        "dual variables computed from the truth", faults.prices_from_the_truth,
         _runs(SHORT_ORIGINS, SMALL | ACROSS), 1_500,
     ),
 )  # fmt: skip
@@ -173,10 +173,6 @@ PLANTED_MEASURED: Final = tuple(
 
 #: Up to half a minute each.
 PLANTED_SLOW: Final = (
-    Planted(
-        "noise scale 30 % too small, unequal split", _too_small,
-        _copies("both ends moved", {**ONE, "split": "geometric:1.3"}),
-    ),
     # This accountant gives more away, and hides so much of a fault, the larger delta is.
     Planted(
         "noise scale 30 % too small, zcdp", _too_small,

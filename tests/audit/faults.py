@@ -12,17 +12,17 @@ from unittest.mock import patch
 import numpy as np
 
 import inftda
-from inftda.mechanism import measure, step, topdown
+from inftda.mechanism import measure, topdown
 from inftda.noise import bits
-from inftda.noise.gaussian import DiscreteGaussian
-from inftda.noise.laplace import DiscreteLaplace
-from inftda.noise.law import Law
-from inftda.privacy import accounting, plan
+from inftda.noise.distribution import Noise
+from inftda.privacy import accountants, accounting
+from inftda.privacy import guarantee as promise
+from inftda.privacy import noise_plan as plan
 from inftda.privacy.accounting import noise_at, pure_noise
-from inftda.privacy.plan import Plan
+from inftda.privacy.noise_plan import Plan
 from inftda.privacy.unit import Unit
 from inftda.reading import bounding
-from inftda.tree import OffTree
+from inftda.tree import CellRows, CrossTable
 
 #: The package is sound; what it is given is not.
 nothing = nullcontext
@@ -42,35 +42,20 @@ def _plan_unchecked():
     return patch.multiple(Plan, verify=lambda *_: None, check_parts=lambda _: None)
 
 
-class Nothing:
-    """A sampler that draws zeros."""
-
-    def fill(self, out, *_):
-        """No noise."""
-        out[:] = 0
-
-    fill_rows = fill
-
-
 def without_noise():
     """What is drawn is zeros."""
-    return patch.object(Law, "sampler", lambda _: Nothing())
+    return patch.object(Noise, "fill_rows", lambda _, out, *__: out.fill(0))
 
 
-def noise_scale(factor):
-    """All noise is drawn at `factor` times its scale."""
-    gaussian, laplace = DiscreteGaussian.__init__, DiscreteLaplace.__init__
+def noise_scale(factor, families=("gaussian", "laplace")):
+    """All noise, or that of some families, is drawn at `factor` times its scale."""
+    right = Noise.table
 
-    def wrong_gaussian(self, sigma2, **options):
-        gaussian(self, Fraction(sigma2) * factor**2, **options)
+    def wrong(law, *asked):
+        is_wrong = law.family in families
+        return right(Noise(law.square * factor**2, law.family) if is_wrong else law, *asked)
 
-    def wrong_laplace(self, scale, **options):
-        laplace(self, Fraction(scale) * factor, **options)
-
-    return together(
-        patch.object(DiscreteGaussian, "__init__", wrong_gaussian),
-        patch.object(DiscreteLaplace, "__init__", wrong_laplace),
-    )
+    return patch.object(Noise, "table", wrong)
 
 
 def _sensitivity(of_level):
@@ -99,7 +84,7 @@ def sensitivity_of_tables():
     right = Unit.squared_sensitivity
 
     def wrong(self, level):
-        return right(replace(self, trips=1) if isinstance(level, OffTree) else self, level)
+        return right(replace(self, trips=1) if isinstance(level, CrossTable) else self, level)
 
     return together(patch.object(Unit, "squared_sensitivity", wrong), _plan_unchecked())
 
@@ -107,7 +92,7 @@ def sensitivity_of_tables():
 def rho_over_too_few_levels(share):
     """Rho is divided by `share` of the number of levels, so each costs more than its part."""
     return together(
-        patch.object(plan, "noise_at", lambda rho, shares: noise_at(rho / share, shares)),
+        patch.object(promise, "noise_at", lambda rho, shares: noise_at(rho / share, shares)),
         _plan_unchecked(),
     )
 
@@ -154,7 +139,11 @@ def bits_shared_by_blocks():
 def contributions_unbounded():
     """All trips of a person are counted, however many there are."""
     right = bounding._chosen
-    return patch.object(bounding, "_chosen", lambda leaf, areas, _: right(leaf, areas, 10**9))
+
+    def wrong(n, starts, month, _, *others):
+        return right(n, starts, month, 10**9, *others)
+
+    return patch.object(bounding, "_chosen", wrong)
 
 
 def tables_not_charged():
@@ -162,59 +151,59 @@ def tables_not_charged():
     right = plan.make_plan
 
     def wrong(*asked, **budget):
-        alone, both = right(*asked, **{**budget, "across": 0}), right(*asked, **budget)
-        least = min(level.sigma2 for level in alone.levels)
-        free = tuple(replace(table, sigma2=least / 8) for table in both.tables)
+        alone, both = right(*asked, **{**budget, "cross_tables": 0}), right(*asked, **budget)
+        least = min(level.noise.square for level in alone.levels)
+        free = tuple(replace(table, noise=Noise(least / 8)) for table in both.tables)
         return replace(both, levels=alone.levels, tables=free)
 
     return together(patch.object(inftda, "make_plan", wrong), _plan_unchecked())
 
 
 def prices_from_the_truth():
-    """Prices go by true sums; what is published as measured has its noise."""
-    right, tables = topdown.divide_all, topdown.measure_table
+    """Dual variables go by true sums; what is published as measured has its noise."""
+    right, tables = topdown.divide_all, topdown.measure
 
-    def wrong(given, parents, truth, *asked, **how):
-        if given.totals is None:
-            return right(given, parents, truth, *asked, **how)
-        sums = np.zeros(len(given.totals), np.int64)
-        np.add.at(sums, truth.areas()[given.level.axis], truth.count)
-        made = right(replace(given, totals=sums), parents, truth, *asked, **how)
-        return _with_totals(made, given)
+    def wrong(given, parents, truth, *asked, totals, **how):
+        true = []
+        for one in totals:
+            sums = np.zeros(len(one.value), np.int64)
+            np.add.at(sums, truth.areas()[given.level.axis], truth.count)
+            true.append(one._replace(value=sums))
+        made = right(given, parents, truth, *asked, totals=true, **how)
+        return _with_totals(made, totals)
 
-    def true_table(*asked):
+    def true_table(measurement, *asked):
+        if measurement.is_on_tree:
+            return tables(measurement, *asked)
         with without_noise():
-            return tables(*asked)
+            return tables(measurement, *asked)
 
     return together(
         patch.object(topdown, "divide_all", wrong),
-        patch.object(topdown, "measure_table", true_table),
+        patch.object(topdown, "measure", true_table),
     )
 
 
 def totals_drawn_twice():
-    """Prices go by other noise than that of the totals which are published."""
+    """Dual variables go by other noise than that of the totals which are published."""
     right = topdown.divide_all
 
-    def wrong(given, parents, truth, *asked, **how):
-        if given.totals is None:
-            return right(given, parents, truth, *asked, **how)
+    def wrong(given, parents, truth, *asked, totals, **how):
         hierarchy, depth = given.level.axes[given.level.axis].hierarchy, given.level.depths
         above = hierarchy.descendant_offsets(depth[given.level.axis], hierarchy.depth)[:-1]
         margin = np.zeros(hierarchy.n_areas(hierarchy.depth), np.int64)
         np.add.at(margin, above[truth.areas()[given.level.axis]], truth.count)
-        totals = measure.measure_totals(given, margin, _other(asked[0]))
-        made = right(replace(given, totals=totals), parents, truth, *asked, **how)
-        return _with_totals(made, given)
+        others = measure.measure_totals(given, margin, _other(asked[0]))
+        made = right(given, parents, truth, *asked, totals=others, **how)
+        return _with_totals(made, totals)
 
     return patch.object(topdown, "divide_all", wrong)
 
 
-def _with_totals(made, given):
+def _with_totals(made, totals):
     """What comes of a step, with the totals that are published in the place of those it used."""
-    right = given.noisy_totals()
-    noisy = [right if one.depths == right.depths else one for one in made.noisy]
-    return made._replace(noisy=noisy)
+    known = {one.depths: one for one in totals}
+    return made._replace(noisy=[known.get(one.depths, one) for one in made.noisy])
 
 
 def _other(secret):
@@ -226,9 +215,15 @@ def _published(noisy_of):
     """Flows are made as ever; what is published as measured is something else."""
     right = topdown._divide
 
+    def on_tree(made):
+        return [one for one in made.noisy if one.measurement.is_on_tree]
+
     def wrong(*asked, **how):
         made = right(*asked, **how)
-        return made._replace(noisy=noisy_of(made, lambda *other: right(*other, **how).noisy, asked))
+        tables = made.noisy[len(on_tree(made)) :]
+        made = made._replace(noisy=on_tree(made))
+        noisy = noisy_of(made, lambda *other: on_tree(right(*other, **how)), asked)
+        return made._replace(noisy=[*noisy, *tables])
 
     return patch.object(topdown, "_divide", wrong)
 
@@ -251,8 +246,8 @@ def measurements_of_true_cells():
         for truth, noisy in zip(_true_values(divide, asked), made.noisy, strict=True):
             is_there = truth.value > 0
             areas = tuple(numbers[is_there] for numbers in noisy.cells())
-            one = np.ones(int(is_there.sum()), np.int64)
-            kept.append(step.Noisy(noisy.depths, noisy.refined, areas, one, noisy.value[is_there]))
+            rows = CellRows(noisy.rows.axis, areas, np.ones(int(is_there.sum()), np.int64))
+            kept.append(noisy._replace(rows=rows, value=noisy.value[is_there]))
         return kept
 
     return _published(only)
@@ -260,37 +255,33 @@ def measurements_of_true_cells():
 
 def measurements_drawn_twice():
     """What is published as measured was drawn once more, with fresh noise."""
-    return _published(lambda _, divide, asked: divide(*asked[:3], _other(asked[3]), *asked[4:]))
+    return _published(lambda _, divide, asked: divide(*asked[:4], _other(asked[4]), *asked[5:]))
 
 
 def laplace_charged_too_little():
     """Laplace noise is drawn at a quarter of its scale."""
-    right = DiscreteLaplace.__init__
-
-    def wrong(self, scale, **options):
-        right(self, Fraction(scale) / 4, **options)
-
-    return patch.object(DiscreteLaplace, "__init__", wrong)
+    return noise_scale(Fraction(1, 4), ["laplace"])
 
 
 def laplace_of_another_unit():
     """With delta 0, noise is that of a unit of one trip, whatever a person may have."""
 
     def wrong(epsilon, shares):
-        alone = pure_noise(epsilon, [share._replace(trips=1) for share in shares])
-        return tuple(
-            noise._replace(trips=share.trips) for noise, share in zip(alone, shares, strict=True)
+        one_trip = [share.sensitivity._replace(trips=1) for share in shares]
+        return pure_noise(
+            epsilon,
+            [share._replace(sensitivity=one) for share, one in zip(shares, one_trip, strict=True)],
         )
 
-    return together(patch.object(plan, "pure_noise", wrong), _plan_unchecked())
+    return together(patch.object(promise, "pure_noise", wrong), _plan_unchecked())
 
 
 @contextmanager
 def losses_with_a_wrong_sign():
     """The curve is shifted the wrong way by what Laplace noise loses; the check of a plan, too."""
-    right = accounting._laplace_losses
+    right = accountants._laplace_losses
     negated = patch.object(
-        accounting, "_laplace_losses", lambda parts: [(p, -loss) for p, loss in right(parts)]
+        accountants, "_laplace_losses", lambda parts: [(p, -loss) for p, loss in right(parts)]
     )
     accounting._largest_rho.cache_clear()
     with negated:

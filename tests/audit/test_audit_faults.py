@@ -11,13 +11,14 @@ from audit.boxes import Copies, Runs, seeded
 from audit.evidence import audit
 from audit.independence import LARGEST, in_tree_order, likeness
 from audit.pairs import PAIRS, SHORT_ORIGINS
+from inftda.areas.build import build_tree
 from inftda.errors import BudgetError, ReleaseError
-from inftda.privacy import plan
+from inftda.privacy import guarantee as promise
+from inftda.privacy import noise_plan as plan
 from inftda.privacy.accounting import noise_at
 from inftda.privacy.unit import Unit
 from inftda.publication.verify import verify
 from inftda.selftest import self_check_samplers
-from inftda.tree import build_tree
 
 #: A scale, a sensitivity and a generator: what shows soonest that the audit still sees faults.
 SOONEST = {
@@ -78,7 +79,7 @@ def test_measurements_that_are_drawn_twice_are_caught_as_the_flows_do_not_follow
     """Twice the budget is hard to see in epsilon; but then the flows are those of other noise."""
     table = PAIRS["both ends moved"].table(PAIRS["both ends moved"].left)
     areas = PAIRS["both ends moved"].origins
-    options = {"across": 0, **cases.ONE}
+    options = {"cross_tables": 0, "allow_large_delta": True, **cases.ONE}
     inftda.release(table, areas, out=tmp_path / "sound", **options)
     verify(tmp_path / "sound")
     with faults.measurements_drawn_twice():
@@ -106,6 +107,6 @@ def test_bits_that_blocks_of_work_share_are_caught():
 
 def test_a_plan_refuses_rho_divided_over_too_few_levels_before_any_audit(monkeypatch):
     # The audit has to look behind a check that catches this fault first.
-    monkeypatch.setattr(plan, "noise_at", lambda rho, shares: noise_at(2 * rho, shares))
+    monkeypatch.setattr(promise, "noise_at", lambda rho, shares: noise_at(2 * rho, shares))
     with pytest.raises(BudgetError, match="promises delta"):
-        plan.make_plan(build_tree({"area": ["0", "1"]}), Unit(), **cases.ONE)
+        plan.make_plan(build_tree({"area": ["0", "1"]}), Unit(), **cases.ONE, method="paper")

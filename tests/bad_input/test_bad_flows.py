@@ -73,22 +73,10 @@ def test_a_code_that_only_looks_like_an_area_is_refused(refuse_release, write, c
 
 
 @pytest.mark.parametrize(
-    ("rows", "person", "says"),
-    [
-        ("origin,destination\n1,2\n", "who", "no column 'who'"),
-        ("origin,destination,who\n1,2,\n", "who", "1 row of 'x.csv' has no person"),
-        ("origin,destination,who\n1,2,a\n1,2,a\n", "who", "exactly 1 trip"),
-    ],
-)
-def test_persons_that_cannot_be_told_apart_are_refused(refuse_release, write, rows, person, says):
-    refuse_release("--person", person, flows=write("x.csv", rows), says=says)
-
-
-@pytest.mark.parametrize(
     ("flows", "says"),
     [
         ("nothing.csv", "check the path"),
-        ("empty", "no CSV, Parquet or Excel file in the folder"),
+        ("empty", "no CSV, Parquet, Excel or Arrow file in the folder"),
         ("both", "both CSV and Parquet"),
         ("differing", "a different header"),
         ("", "check the path"),

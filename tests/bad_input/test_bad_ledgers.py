@@ -25,7 +25,6 @@ def ledger(place, capsys):
         (("create", "ledger.db", "census", "--rho", "9"), "fixed"),
         (("list", "nothing.db"), "ledger create"),
         (("show", "ledger.db", "cencus"), "it has 'census'"),
-        (("export", "ledger.db", "--out", "no/where.csv"), "make it first"),
         (("charge", "ledger.db", "census", "--rho", "0.01"), "--note"),
         (("charge", "ledger.db", "census", "--note", "x"), "--rho"),
         (("charge", "ledger.db", "census", "--rho", "0.01", "--note", "a\nb"), "one line"),
@@ -44,12 +43,18 @@ def test_a_ledger_command_that_makes_no_sense_is_refused(refuse, arguments, says
         (("--ledger", "nothing.db", "--dataset", "census"), "ledger create"),
         (("--ledger", "ledger.db", "--dataset", "census", "--not-private-seed", "1"), "seed"),
         (("--ledger", "ledger.db", "--dataset", "census", "--trips", "2"), "does not add up"),
-        (("--ledger", "ledger.db", "--dataset", "census", "--epsilon", "5"), "--rho 0.02 fits"),
     ],
 )
 @pytest.mark.usefixtures("ledger")
 def test_a_release_that_cannot_be_charged_is_refused(refuse_release, options, says):
     refuse_release(*options, says=says)
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_release_that_costs_too_much_is_refused(refuse_release):
+    budget = ("--epsilon", "5", "--delta", "1e-8")
+    charged = ("--ledger", "ledger.db", "--dataset", "census")
+    refuse_release(*charged, budget=budget, says="--rho 0.02 fits")
 
 
 @pytest.mark.usefixtures("ledger")

@@ -9,7 +9,7 @@ BUDGET = ("--epsilon", "1", "--delta", "1e-8")
     ("budget", "says"),
     [
         (("--epsilon", "nan", "--delta", "1e-8"), "finite number"),
-        (("--epsilon", "1e9", "--delta", "1e-8"), "promises nothing"),
+        (("--epsilon", "1e9", "--delta", "1e-8"), "guarantees nothing"),
         (("--epsilon", "one", "--delta", "1e-8"), "'--epsilon'"),
         (("--epsilon", "1", "--delta", "1e-101"), "at least 1e-100"),
         (("--epsilon", "1"), "delta = None"),

@@ -4,11 +4,16 @@ import json
 import shutil
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from inftda.errors import ReleaseError
+from inftda.publication import manifest
+from inftda.publication import parquet as tables
 from inftda.publication.manifest import digest
-from inftda.publication.tables import CODE
+from inftda.publication.parquet import CODE
+from inftda.publication.release import open_release
 
 
 def put(*path):
@@ -36,12 +41,12 @@ MANIFESTS = {
     "no object": (lambda _: "[]", "not that of a release"),
     "cut off": (lambda manifest: json.dumps(manifest)[:300], "damaged"),
     "of a later format": (put("format", "inftda-release/99"), "another version"),
-    "said to be not private": (put("private", False), "promises nothing"),
+    "said to be not private": (put("private", False), "gives no guarantee"),
     "an endless variance": (put(*LEVEL, "sigma2", "1e999999999"), "must be a fraction"),
     "another number of cells": (put(*LEVEL, "cells", 3), "not the one of this tree"),
     "a looser accountant": (put("guarantee", "accountant", "zcdp"), "'zcdp'"),
     "a total with 400 digits": (put("total", 10**400), "total"),
-    "another number of flows": (put("n_flows", 10**6), "not true"),
+    "another number of flows": (put("n_flows", 10**6), "16 cells"),
     "a file of the system": (put(*AXIS, "file", "/etc/passwd"), "names other files"),
 }
 
@@ -85,10 +90,15 @@ def put_flows(folder, what):
 def test_a_table_that_is_not_the_one_released_does_not_verify(made, refuse, what):
     put_flows(made, what)
     refuse("verify", "release", says="not what the manifest was written for")
-    path = made / "manifest.json"
-    change = put("flows_sha256", digest(made / "flows.parquet"))
-    path.write_text(change(json.loads(path.read_text())))
+    seal(made, n_flows=1)
     refuse("verify", "release", says=TABLES[what][1])
+
+
+def seal(folder, **facts):
+    """Make the manifest state the flows that are in the folder now."""
+    path = folder / "manifest.json"
+    facts["flows_sha256"] = digest(folder / "flows.parquet")
+    path.write_text(json.dumps({**json.loads(path.read_text()), **facts}, indent=2) + "\n")
 
 
 @pytest.mark.parametrize("what", ["nothing", "CSV"])
@@ -97,7 +107,106 @@ def test_a_table_that_is_not_the_one_released_does_not_verify(made, refuse, what
 )
 def test_a_damaged_table_is_not_shown(made, refuse, what, command):
     put_flows(made, what)
+    seal(made, n_flows=1)
     refuse(*command, says="edited or damaged")
+
+
+#: Commands that read a release.
+READERS = [
+    ("verify", "release"),
+    ("query", "release"),
+    ("query", "release", "--intervals"),
+    ("report", "release", "--out", "x.html"),
+    ("export", "release", "--to", "csv", "--out", "x"),
+    ("estimate", "release", "--out", "x"),
+    ("change", "release", "release"),
+    ("evaluate", "release", "--truth", "flows.csv", "--out", "x"),
+]
+
+
+@pytest.mark.parametrize("command", READERS, ids=" ".join)
+@pytest.mark.parametrize("name", ["flows.parquet", "areas.csv"])
+def test_a_file_of_another_release_is_refused_by_every_command(made, refuse, name, command):
+    path = made / name
+    if name == "flows.parquet":
+        rows = pq.read_table(path)
+        larger = pc.add(rows["flow"], 1)
+        pq.write_table(rows.set_column(2, rows.schema.field("flow"), larger), path)
+    else:
+        path.write_text(path.read_text().replace('"S","3"', '"N","3"'))
+    refuse(*command, says=f"{name} is not what the manifest was written for")
+
+
+@pytest.mark.parametrize("command", [READERS[2], READERS[5]], ids=" ".join)
+def test_measurements_of_another_release_are_refused_where_they_are_read(made, refuse, command):
+    path = made / "measurements.parquet"
+    path.write_bytes(path.read_bytes() + b"x")
+    refuse(*command, says="measurements.parquet is not what the manifest was written for")
+
+
+def test_measurements_are_compared_with_their_digest_once(made, monkeypatch):
+    compared = []
+    monkeypatch.setattr(manifest, "digest", lambda path: compared.append(path.name) or digest(path))
+    release = open_release(made)
+    assert "measurements.parquet" not in compared
+    release.measurements()
+    release.measurements(only_totals=True)
+    assert compared.count("measurements.parquet") == compared.count("flows.parquet") == 1
+
+
+@pytest.mark.parametrize("command", READERS, ids=" ".join)
+def test_more_flows_than_cells_are_refused_by_every_command(made, refuse, command):
+    n = 5 * 10**6
+    pq.write_table(flows(origin=["1"] * n, destination=["2"] * n, flow=[1] * n),
+                   made / "flows.parquet", compression="zstd")  # fmt: skip
+    assert (made / "flows.parquet").stat().st_size < 1 << 20
+    seal(made, n_flows=n, total=n)
+    refuse(*command, says=("5,000,000 flows", "16 cells"))
+
+
+@pytest.mark.parametrize("command", [READERS[0], READERS[3], READERS[4]], ids=" ".join)
+def test_a_cell_that_is_repeated_is_refused_where_flows_are_read(made, refuse, command):
+    rows = flows(origin=["1"] * 16, destination=["2"] * 16, flow=[1] * 16)
+    pq.write_table(rows, made / "flows.parquet", compression="zstd")
+    seal(made, n_flows=16, total=16)
+    refuse(*command, says="each cell once and in order")
+
+
+def test_a_measured_cell_that_is_repeated_is_refused(made, refuse):
+    path = made / "measurements.parquet"
+    rows = pq.read_table(path)
+    last = rows.slice(len(rows) - 1)
+    repeated = pa.concat_tables([rows.slice(0, len(rows) - 2), last, last])
+    pq.write_table(repeated, path, compression="zstd")
+    seal(made, measurements_sha256=digest(path))
+    refuse("estimate", "release", "--out", "x", says="once and in order")
+    with pytest.raises(ReleaseError, match="once and in order"):
+        open_release(made).in_memory().measurements()
+
+
+def test_rows_in_one_large_group_are_not_read(made, refuse, monkeypatch):
+    """A group is unpacked whole: a few bytes may be many rows."""
+    rows = flows(origin=["1"] * 4, destination=["1", "2", "3", "4"], flow=[1] * 4)
+    pq.write_table(rows, made / "flows.parquet", compression="zstd")
+    seal(made, n_flows=4, total=4)
+    open_release(made)
+    monkeypatch.setattr(tables, "ROW_GROUP", 3)
+    refuse("query", "release", says="in other groups than releases have")
+
+
+@pytest.mark.parametrize("command", READERS, ids=" ".join)
+def test_a_packed_release_is_refused_with_what_to_do(made, place, refuse, command):
+    shutil.make_archive(place / "packed", "zip", made)
+    shutil.rmtree(made)
+    (place / "packed.zip").rename(place / "release.zip")
+    command = [{"release": "release.zip"}.get(word, word) for word in command]
+    refuse(*command, says=("is a zip file", "unpack it first"))
+
+
+def test_other_rows_than_the_manifest_states_are_refused(made, refuse):
+    put_flows(made, "a flow of zero")
+    seal(made, n_flows=3)
+    refuse("query", "release", says="the manifest states 3")
 
 
 def test_a_link_to_another_file_does_not_verify(made, refuse):
@@ -109,6 +218,11 @@ def test_a_link_to_another_file_does_not_verify(made, refuse):
 def test_areas_moved_to_another_region_do_not_verify(made, refuse):
     path = made / "areas.csv"
     path.write_text(path.read_text().replace('"S","3"', '"N","3"'))
+    refuse("verify", "release", says="not what the manifest was written for")
+    stated = json.loads((made / "manifest.json").read_text())
+    for axis in stated["tree"]["axes"]:
+        axis["areas_sha256"] = digest(path)
+    (made / "manifest.json").write_text(json.dumps(stated, indent=2) + "\n")
     refuse("verify", "release", says="not the hierarchy")
 
 

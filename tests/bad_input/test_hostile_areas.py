@@ -15,7 +15,7 @@ import pyogrio
 import pytest
 import shapely
 
-from inftda.areas.cells import h3_areas
+from inftda.areas.grids import h3_areas
 from inftda.areas.reader import read_areas
 from inftda.errors import HierarchyError
 from tiers import some

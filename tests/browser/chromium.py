@@ -131,6 +131,39 @@ class Browser:
         self.run("arguments[0].scrollIntoView({block: 'center'})", element)
         element.click()
 
+    def _middle(self, selector):
+        element = self.one(selector)
+        self.run("arguments[0].scrollIntoView({block: 'center'})", element)
+        time.sleep(0.5)  # a page that is scrolled does not zoom its map
+        box = self.run("return arguments[0].getBoundingClientRect().toJSON()", element)
+        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def click_at(self, selector, x, y):
+        """Click a place of an element, counted from its middle."""
+        self._chains(self.driver).move_to_element_with_offset(
+            self.one(selector), x, y
+        ).click().perform()
+
+    def drag(self, selector, x, y):
+        """Hold an element in its middle and pull it."""
+        chain = self._chains(self.driver).click_and_hold(self.one(selector))
+        chain.move_by_offset(x, y).release().perform()
+
+    def wheel(self, selector, by):
+        """Turn a wheel over the middle of an element."""
+        x, y = self._middle(selector)
+        event = {"type": "mouseWheel", "x": x, "y": y, "deltaX": 0, "deltaY": by}
+        self.driver.execute_cdp_cmd("Input.dispatchMouseEvent", event)
+
+    def pinch(self, selector):
+        """Spread two fingers over the middle of an element."""
+        x, y = self._middle(selector)
+        for kind, apart in (("touchStart", 20), ("touchMove", 60), ("touchEnd", 0)):
+            sides = (-1, 1) if apart else ()
+            points = [{"x": x + side * apart, "y": y, "id": side + 1} for side in sides]
+            touch = {"type": kind, "touchPoints": points}
+            self.driver.execute_cdp_cmd("Input.dispatchTouchEvent", touch)
+
     def type(self, *keys):
         """Send keys to whatever has the focus."""
         self._chains(self.driver).send_keys(*keys).perform()

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from inftda.hierarchy import Hierarchy
+from inftda.tree.hierarchy import Hierarchy
 
 
 def labelled(areas: Hierarchy, folder: Path) -> dict[str, Path]:

@@ -23,10 +23,10 @@ def city(tmp_path):
 @pytest.mark.parametrize(
     "cells", ["h3 city.geojson --resolutions 5,6", "grid city.geojson --sizes 8000,4000"]
 )
-def test_cells_are_made_and_shown(done, typed, tmp_path, cells):
+def test_cells_are_made_that_a_plan_takes(done, typed, tmp_path, cells):
     assert "outline" in done(f"areas {cells} --out cells.csv")
     assert read_areas(tmp_path / "cells.csv").depth == 2
-    assert "max error" in done("areas show cells.csv --rho 1/2")
+    assert "max error" in done("plan --areas cells.csv --rho 1/2")
     (tmp_path / "cells.csv").write_text("mine")
     assert typed(f"areas {cells} --out cells.csv").code == 2
     assert (tmp_path / "cells.csv").read_text() == "mine"
@@ -48,5 +48,6 @@ def test_a_release_by_points_from_a_configuration(done, tmp_path):
 
 @pytest.mark.data
 @pytest.mark.skipif(not NYC.exists(), reason="the public data sets are not here")
-def test_taxi_zones_come_from_their_geopackage(done):
-    assert "260 an outline" in done(f"areas show {NYC} --levels borough,LocationID=zone")
+def test_taxi_zones_come_from_their_geopackage():
+    places = read_areas(NYC, levels={"borough": None, "LocationID": "zone"}).places
+    assert len(places.outlines) - places.outlines.null_count == 260

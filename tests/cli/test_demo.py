@@ -1,15 +1,14 @@
-"""`inftda demo` and `make country`: what they write, and that they replace nobody else's files."""
+"""`inftda demo`: what it writes, and that it replaces nobody else's files."""
 
 import shlex
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from inftda.hierarchy import Hierarchy
 from inftda.publication.release import open_release
+from inftda.tree.hierarchy import Hierarchy
 
-MAKE = "make country --sizes 2,4,20 --trips 5000 --out"
+SMALL = "demo --sizes 2,4,20 --trips 5000 --out"
 
 
 def test_the_demo_makes_a_private_release_and_its_commands_work(done, cli, tmp_path):
@@ -26,50 +25,48 @@ def test_the_demo_makes_a_private_release_and_its_commands_work(done, cli, tmp_p
     assert cli("verify", "demo/release").code == 0
 
 
-def test_the_demo_can_be_run_again_also_where_it_was_not_finished(done, tmp_path):
-    done("demo --out demo")
+def test_the_demo_can_be_run_again_also_where_it_was_not_finished(done, typed, tmp_path):
+    done(SMALL, "demo")
+    assert "--force" in typed(SMALL, "demo").err
     (tmp_path / "demo/areas.csv").unlink()
     (tmp_path / "demo/release/flows.parquet").unlink()
-    done("demo --out demo")
+    done(f"{SMALL} demo --force")
     assert (tmp_path / "demo/areas.csv").exists()
 
 
-@pytest.mark.parametrize("name", ["flows.parquet", "areas.csv"])
-@pytest.mark.parametrize("kind", ["thesis", "table", "link", "dangling", "folder"])
-def test_no_table_is_replaced_that_was_there(typed, country, snapshot, name, kind):
-    path, own = Path(name), Path(country.flows if "flows" in name else country.areas)
+@pytest.mark.parametrize("more", ["", "--force"])
+@pytest.mark.parametrize("kind", ["thesis", "link", "file", "release"])
+def test_nothing_is_replaced_that_no_demo_wrote(  # noqa: PLR0917 - by name
+    typed, copied, snapshot, tmp_path, kind, more
+):
+    place = tmp_path / "demo"
     match kind:
-        case "folder":
-            path.mkdir()
-        case "dangling":
-            path.symlink_to("nowhere")
+        case "thesis":
+            place.mkdir()
+            (place / "thesis.txt").write_text("years of work")
         case "link":
-            path.symlink_to(own)
-        case _:
-            path.write_bytes(own.read_bytes() if kind == "table" else b"years of work")
+            place.symlink_to(tmp_path)
+        case "file":
+            place.write_text("years of work")
+        case "release":
+            copied("RELEASE").rename(place)
     before = snapshot()
-    for line in ("demo --out .", f"{MAKE} ."):
-        refused = typed(line)
-        assert refused.code == 2
-        assert name in refused.err
-        assert "--out" in refused.err
-        assert refused.err.count("\n") == 1
-        assert snapshot() == before
-        assert [one.name for one in Path().iterdir()] == [name]
+    refused = typed(f"{SMALL} demo {more}")
+    assert refused.code == 2
+    assert refused.err.count("\n") == 1
+    assert snapshot() == before
 
 
-def test_the_demo_replaces_no_release_that_it_did_not_make(typed, copied, snapshot, tmp_path):
-    release = copied("RELEASE")
+def test_a_release_that_holds_something_else_is_not_replaced(done, typed, snapshot, tmp_path):
+    done(SMALL, "demo")
+    (tmp_path / "demo/release/thesis.txt").write_text("years of work")
     before = snapshot()
-    assert "demo" in typed("demo --out", tmp_path).err
-    assert "release folder" in typed("demo --out", release).err
-    (release / "manifest.json").unlink()
-    assert typed("demo --out", tmp_path).code == 2
-    before.pop(release / "manifest.json")
+    assert "thesis.txt" in typed(f"{SMALL} demo --force").err
     assert snapshot() == before
 
 
 def test_a_country_has_the_sizes_and_trips_that_were_asked_for(done):
-    assert "5,000 trips" in done(MAKE, "out")
+    done(f"{SMALL} out --quiet")
+    assert pq.read_table("out/flows.parquet").column("count").to_numpy().sum() == 5_000
     areas = Hierarchy.read("out/areas.csv")
     assert [areas.n_areas(level) for level in (1, 2, 3)] == [2, 4, 20]

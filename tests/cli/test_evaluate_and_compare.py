@@ -69,4 +69,4 @@ def test_methods_are_compared_and_everything_is_marked(done, tmp_path):
     assert "<script" not in page
     stated = json.loads((folder / "CONFIDENTIAL-methods.json").read_text())
     assert stated["confidential"] is True
-    assert [one["attack"] is None for one in stated["methods"]] == [False] * 3 + [True] * 2
+    assert [one["is_guaranteed"] for one in stated["methods"]] == [False] * 3 + [True] * 2

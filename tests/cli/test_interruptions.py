@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM: at once, but not amid the compiler, which does not survive it."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import types
 import pytest
 
 from inftda.cli import main
+from inftda.errors import ReleaseError
 from patience import PATIENCE
 
 
@@ -51,7 +53,7 @@ def worker_in(module):
 def test_work_of_ones_own_is_interrupted_at_once(number):
     done = []
     with pytest.raises(KeyboardInterrupt):
-        worker_in("inftda.truth")(PATIENCE, number, done)
+        worker_in("inftda.reading.truth")(PATIENCE, number, done)
     assert done == []
 
 
@@ -94,8 +96,8 @@ def test_an_interrupted_release_leaves_nothing_and_says_so(tmp_path, number):
 @pytest.mark.parametrize(
     ("stage", "said"),
     [
-        ("inftda.publish.release", "interrupted; nothing was published"),
-        ("inftda.cli.release.summary", "complete and in place"),
+        ("inftda.pipeline.release", "interrupted; nothing was published and no ledger was charged"),
+        ("inftda.cli.publish.release_summary", "complete and in place"),
         ("inftda.cli.output.as_text", "complete and in place"),
     ],
 )
@@ -108,3 +110,101 @@ def test_the_demo_says_whether_its_release_was_published(cli, tmp_path, monkeypa
     assert done.code == 1
     assert said in done.err
     assert (tmp_path / "demo/release").exists() == ("in place" in said)
+
+
+CHARGED = "the ledger was charged (data set 'census', epsilon = 1, delta = 1e-08; rho = 0.0"
+STAGES = {
+    "inftda.pipeline._Machine.read": (
+        "nothing was published and nothing is left on disk; the ledger was not charged",
+        "Running the release again is safe",
+    ),
+    "inftda.pipeline._Machine.release": (
+        f"nothing was published and nothing is left on disk; {CHARGED}",
+        "Running the release again costs its budget again",
+    ),
+    "inftda.pipeline.write_public_files": ("nothing is left on disk", CHARGED),
+    "inftda.privacy.ledger.Charge.note_published": (
+        "the release in 'out' is complete and in place: do not make it again", CHARGED,
+    ),
+    "inftda.cli.publish.release_summary": (
+        "the release in 'out' is complete and in place: do not make it again", CHARGED,
+    ),
+}  # fmt: skip
+FAILURES = {
+    "interrupted": KeyboardInterrupt(),
+    "out of memory": MemoryError(),
+    "No space left on device": OSError(errno.ENOSPC, "No space left on device"),
+    "unexpected ValueError": ValueError(),
+}
+
+
+def fails_with(problem):
+    def fail(*_, **__):
+        raise problem
+
+    return fail
+
+
+@pytest.fixture
+def charged_release(typed, tmp_path):
+    """Makes a release that is charged to a ledger."""
+    ledger = tmp_path / "keep" / "ledger.db"
+    ledger.parent.mkdir(mode=0o700)
+    assert typed(f"ledger create {ledger} census --epsilon 3 --delta 1e-6").code == 0
+    line = "release FLOWS --areas AREAS --epsilon 1 --delta 1e-8 --out out"
+    return lambda more="": typed(f"{line} --ledger {ledger} --dataset census {more}")
+
+
+@pytest.mark.parametrize("said", FAILURES)
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_failure_is_told_with_what_is_charged_published_and_left(
+    charged_release, tmp_path, monkeypatch, stage, said
+):
+    monkeypatch.setattr(stage, fails_with(FAILURES[said].__class__(*FAILURES[said].args)))
+    done = charged_release()
+    assert done.code == 1
+    assert done.err.strip().count("\n") == 0
+    for words in STAGES[stage]:
+        assert words in done.err
+    left = {path.name for path in tmp_path.iterdir()} - {"keep"}
+    assert left == ({"out"} if "in place" in STAGES[stage][0] else set())
+
+
+def test_an_interrupt_right_after_the_folder_is_renamed_says_that_it_is_in_place(
+    charged_release, monkeypatch
+):
+    rename = os.rename
+
+    def interrupted(old, new, **more):
+        rename(old, new, **more)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    assert "is complete and in place" in charged_release().err
+
+
+def test_an_interrupt_while_the_ledger_is_written_says_where_to_look(charged_release, monkeypatch):
+    monkeypatch.setattr("inftda.privacy.ledger._insert", fails_with(KeyboardInterrupt()))
+    said = charged_release().err
+    assert "nothing was published" in said
+    assert "the ledger may have been charged: see inftda ledger show" in said
+
+
+def test_a_refusal_after_the_charge_says_that_it_was_charged(charged_release, monkeypatch):
+    monkeypatch.setattr("inftda.pipeline._opened", fails_with(ReleaseError("it cannot be opened")))
+    done = charged_release()
+    assert done.code == 2
+    assert done.err.startswith(f"error: it cannot be opened; {CHARGED}")
+
+
+def test_a_refusal_before_the_charge_says_nothing_of_it(charged_release):
+    assert "ledger" not in charged_release("--trips 0").err
+
+
+def test_a_folder_that_cannot_be_removed_is_named(charged_release, tmp_path, monkeypatch):
+    monkeypatch.setattr("inftda.util.files._remove", lambda *_: None)
+    monkeypatch.setattr("inftda.pipeline._Machine.release", fails_with(KeyboardInterrupt()))
+    said = charged_release().err
+    [left] = tmp_path.glob(".out.partial-*")
+    assert f"{str(left)!r} could not be removed: remove it" in said
+    assert "nothing is left" not in said

@@ -1,12 +1,10 @@
 """`inftda ledger` as a custodian types it, and releases that are charged to it."""
 
-import csv
-import io
 import json
 
 import pytest
 
-from inftda import files
+from inftda.util import files
 
 
 @pytest.fixture
@@ -58,22 +56,39 @@ def test_the_list_states_what_is_spent_in_rho_and_epsilon(done, publish):
     (shown,) = json.loads(done("ledger list ledger.db --json"))["datasets"]
     assert shown["spent"]["rho"] == "1/50"
     assert 0.8 < shown["spent"]["epsilon_at_delta"] < 1.1
-    assert "entries" not in shown
+    assert [entry["rho"] for entry in shown["entries"]] == ["1/50"]
 
 
-def test_the_export_has_every_entry_with_exact_amounts_and_no_path(done, publish, tmp_path):
+@pytest.mark.usefixtures("ledger")
+def test_the_list_rounds_what_is_spent_up_and_what_is_left_down(done):
+    done("ledger charge ledger.db census --rho 1/75 --note x")
+    _, row = done("ledger list ledger.db").splitlines()
+    assert row.split()[3:5] == ["0.0133334", "0.0366666"]
+
+
+def test_the_list_as_json_has_every_entry_with_exact_amounts_and_no_path(done, publish, tmp_path):
     (tmp_path / "alice").mkdir()
     assert publish("alice/a", "--rho 1/75").code == 0
     done("ledger charge ledger.db census --rho 0.01 --note", "yearbook, table 3")
-    text = done("ledger export ledger.db")
-    rows = list(csv.DictReader(io.StringIO(text)))
+    text = done("ledger list ledger.db --json")
+    stated = json.loads(text)
+    assert "older copy" in stated["cannot_know"]
+    rows = stated["datasets"][0]["entries"]
     assert [row["rho"] for row in rows] == ["1/75", "1/100"]
     assert [row["note"] for row in rows] == ["a", "yearbook, table 3"]
     assert rows[1]["mechanism"] == "stated by hand"
     shown = done("ledger show ledger.db census")
     assert "knows only what it is told" in shown
     assert "alice" not in text + shown
-    done("ledger export ledger.db --out entries.json")
-    stated = json.loads((tmp_path / "entries.json").read_text())
-    assert "older copy" in stated["cannot_know"]
-    assert [one["rho"] for one in stated["datasets"][0]["entries"]] == ["1/75", "1/100"]
+
+
+def test_a_period_cannot_have_a_second_budget_by_another_spelling(done, typed):
+    made = done("ledger create months.db census --rho 1 --period-rho 0.05")
+    assert "periods must not overlap" in made
+    charge = "ledger charge months.db census --rho 0.05 --note x --period"
+    done(f"{charge} 2024-01")
+    for period in ("2024-Q1", "2024", "2024-1", "Jan-2024"):
+        refused = typed(f"{charge} {period}")
+        assert refused.code == 2
+        assert "written as YYYY-MM, such as '2024-01'" in refused.err
+    done(f"{charge} 2024-02")

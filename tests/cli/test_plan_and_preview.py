@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from inftda.evaluation.outlook import balanced_areas
-from inftda.hierarchy import Hierarchy
-from inftda.noise.quantiles import half_width
+from inftda.noise.distribution import Noise
+from inftda.planning.plan import balanced_areas
 from inftda.privacy.bounds import guaranteed_errors
-from inftda.privacy.plan import Plan, make_plan
+from inftda.privacy.noise_plan import Plan, make_plan
 from inftda.privacy.unit import Unit
 from inftda.tree import Tree
+from inftda.tree.hierarchy import Hierarchy
 
 BUDGET = "--epsilon 1 --delta 1e-8"
 PLAN = f"plan --areas AREAS {BUDGET}"
@@ -25,7 +25,7 @@ def planned(done):
 
 
 #: What a plan says besides, in words and figures.
-OUTLOOK = {"risk", "wanted", "warnings"}
+OUTLOOK = {"risk", "splits", "wanted", "warnings"}
 
 
 def without_errors(stated):
@@ -46,7 +46,9 @@ def test_json_has_what_is_promised_of_each_level_and_of_the_whole(planned, count
     ]
     for table in stated["tables"]:
         is_one_way = sum(depth > 0 for depth in table["depths"]) == 1
-        assert table["half_width"] == (half_width(table["sigma"]) if is_one_way else None)
+        assert table["half_width"] == (
+            Noise.gaussian(table["sigma"] ** 2).half_width() if is_one_way else None
+        )
     spent = [Fraction(part["rho"]) for part in (*stated["levels"], *stated["tables"])]
     assert sum(spent) == Fraction(stated["rho"])
     assert Plan.from_dict(without_errors(stated)) == plan, "what is printed can be checked again"
@@ -93,12 +95,55 @@ def test_levels_lost_in_noise_are_marked_if_the_total_is_known(done):
     assert any(line.startswith("municipality > municipality") for line in lost)
     assert not any(line.startswith("region > region") for line in lost)
     assert "8.68" in lost[-1]
-    assert "will be noise" not in "".join(marked)
-    assert "most numbers of municipality > municipality will be noise" in done(f"{PLAN} --total 50")
+    assert "far below" not in "".join(marked)
+    assert "municipality > municipality: the mean flow is far below the noise" in done(
+        f"{PLAN} --total 50"
+    )
 
 
 def test_a_delta_that_is_too_large_for_the_people_is_pointed_out_before_anything_is_spent(done):
     assert "here about 1 / 50,000,000" in done(f"{PLAN} --total 50000000")
+
+
+@pytest.mark.parametrize(
+    ("line", "people"),
+    [
+        ("plan --areas AREAS --epsilon 1 --delta 0.5", "1,000 (the most where"),
+        ("plan --areas AREAS --epsilon 1 --delta 0.01 --total 3800000", "3,800,000 (1 / people)"),
+        ("plan --areas AREAS --epsilon 1 --delta 0.01 --total 600 --trips 2", "300"),
+        ("plan --areas AREAS --rho 2 --epsilon 1 --total 100", "100"),
+        ("preview --areas AREAS --epsilon 1 --delta 0.01 --stand-in FLOWS --runs 1", "5,000"),
+        ("release FLOWS --areas AREAS --epsilon 1 --delta 0.01 --out out", "5,000"),
+        ("release FLOWS --areas AREAS --epsilon 1 --delta 0.01 --out out --at-most", "1,000"),
+    ],
+)
+def test_a_delta_above_one_over_the_people_is_refused_unless_it_is_allowed(
+    typed, tmp_path, line, people
+):
+    refused = typed(line)
+    assert refused.code == 2
+    assert f"is above 1 / {people}" in refused.err
+    assert "use --allow-large-delta" in refused.err
+    assert not list(tmp_path.iterdir())
+    assert typed(f"{line} --allow-large-delta").code == 0
+
+
+def test_a_delta_just_below_is_not_refused(done):
+    done("plan --areas AREAS --epsilon 1 --delta 0.01 --total 100")
+    done("release FLOWS --areas AREAS --epsilon 1 --delta 0.0002 --out out")
+
+
+@pytest.mark.parametrize("unit", ["--at-most", "--neighbours add-remove"])
+def test_a_total_that_is_not_public_does_not_decide_about_delta(done, unit):
+    done(f"release FLOWS --areas AREAS --epsilon 1 --delta 0.001 --out out {unit}")
+
+
+def test_a_large_delta_is_refused_before_the_ledger_is_charged(typed, tmp_path):
+    (tmp_path / "keep").mkdir(mode=0o700)
+    assert typed("ledger create keep/ledger.db census --epsilon 3 --delta 0.1").code == 0
+    line = "release FLOWS --areas AREAS --epsilon 1 --delta 0.01 --out out"
+    assert typed(f"{line} --ledger keep/ledger.db --dataset census").code == 2
+    assert "0 releases" in typed("ledger show keep/ledger.db census").out
 
 
 @pytest.mark.parametrize("name", ["epsilon", "rho"])
@@ -122,6 +167,13 @@ def test_the_least_budget_is_found_that_keeps_what_is_wanted(done, planned, name
     assert region > 30 or total > 60
 
 
+def test_the_least_budget_has_noise_that_can_be_drawn(done, typed):
+    settings = "plan --areas AREAS --delta 1e-8 --trips 500"
+    found = json.loads(done(f"{settings} --json --want", "region > region=100000000"))
+    less = float(found["epsilon"]) * 0.99
+    assert "larger epsilon or rho, or fewer trips" in typed(f"{settings} --epsilon {less:.4g}").err
+
+
 def test_a_release_with_the_budget_that_was_found_is_as_accurate_as_wanted(done, tmp_path):
     """By the seed: a guaranteed error is exceeded once in 20 times at most."""
     found = json.loads(done("plan --areas AREAS --delta 1e-8 --json --want", "region > region=30"))
@@ -139,6 +191,9 @@ def test_a_release_with_the_budget_that_was_found_is_as_accurate_as_wanted(done,
     [
         ("foo=3", "names 'foo', which is no level"),
         ("region > region=0.5", "must be LEVEL=ERROR"),
+        ("region > region=10%", "a percentage of a number that you state"),
+        ("region > region=10% of many", "a percentage of a number that you state"),
+        ("region > region=1/0% of 5", "a percentage of a number that you state"),
         ("origin municipality=1", "no budget gives the errors"),
     ],
 )
@@ -152,7 +207,7 @@ def test_a_typical_error_costs_less_than_a_guaranteed_one(done):
     sure, typical = (json.loads(done(*wanted, *flag)) for flag in ([], ["--typical"]))
     assert typical["epsilon"] < sure["epsilon"] / 2
     (level,) = [level for level in typical["levels"] if level["name"] == "region > region"]
-    assert half_width(level["sigma"]) == 30
+    assert Noise.gaussian(level["sigma"] ** 2).half_width() == 30
     assert "95% of the noise is within 30; nothing is guaranteed" in typical["wanted"][0]
 
 
@@ -186,7 +241,7 @@ def test_the_plan_is_what_a_release_then_does(planned):
 
 def test_it_is_said_why_nothing_is_measured_across(done, country):
     assert "municipality > all" in done(PLAN)
-    assert "below 1" in done("plan --areas AREAS --epsilon 300 --delta 1e-8")
+    assert "nothing to gain" in done("plan --areas AREAS --epsilon 300 --delta 1e-8")
     assert "one axis" in done(f"plan {BUDGET}", "--axis", f"area={country.areas}")
 
 
@@ -211,3 +266,23 @@ def test_a_confidential_stand_in_is_marked(done, tmp_path):
     page = tmp_path / "page.html"
     assert page.read_text().count("CONFIDENTIAL: this page") == 2
     assert page.stat().st_mode & 0o077 == 0
+
+
+def test_an_error_may_be_a_percentage_of_a_number(done):
+    line = "plan --areas AREAS --delta 1e-8 --want"
+    assert done(line, "region > region=10% of 300") == done(line, "region > region=30")
+
+
+def test_the_budgets_for_guaranteed_and_for_typical_errors_are_both_stated(done):
+    line = "plan --areas AREAS --delta 1e-8 --json --want"
+    sure = json.loads(done(line, "region > region=30"))
+    typical = json.loads(done(line, "region > region=30", "--typical"))
+    assert typical["epsilon"] < sure["epsilon"]
+    said = (
+        f"as guaranteed errors this takes epsilon = {sure['epsilon']:g}, as typical errors (95% of "
+        f"the noise) epsilon = {typical['epsilon']:g}; planned is the "
+    )
+    assert sure["wanted"][1:] == [f"{said}former"]
+    assert typical["wanted"][1:] == [f"{said}latter"]
+    totals = json.loads(done(line, "origin municipality=60"))
+    assert len(totals["wanted"]) == 1, "of totals there is one kind of error"

@@ -17,16 +17,15 @@ WRITERS = {
     "query": ("flows.csv", "query RELEASE"),
     "query json": ("flows.json", "query RELEASE"),
     "query parquet": ("flows.parquet", "query RELEASE"),
-    "dossier template": ("about.toml", "dossier --template"),
-    "ledger export": ("entries.csv", "ledger export LEDGER"),
+    "dossier": ("dossier", "dossier RELEASE --no-selftest"),
     "evaluate": ("figures", "evaluate RELEASE --truth FLOWS"),
     "compare": ("figures", "compare FLOWS --areas AREAS --methods round:5"),
-    "make": ("country", "make country --sizes 2,4,20 --trips 5000"),
+    "demo": ("demo", "demo --sizes 2,4,20 --trips 5000"),
 }
-#: Figures replace earlier ones, and nothing replaces a country.
-FORCED = [name for name in WRITERS if name not in {"evaluate", "compare", "make"}]
+#: Figures replace earlier ones.
+FORCED = [name for name in WRITERS if name not in {"evaluate", "compare"}]
 FILES = [name for name, (out, _) in WRITERS.items() if "." in out]
-QUIET = ("release", "estimate", "report", "export", "evaluate", "compare", "make")
+QUIET = ("release", "estimate", "report", "export", "evaluate", "compare", "demo")
 
 
 @pytest.fixture
@@ -102,9 +101,9 @@ def test_quiet_says_nothing_also_on_a_terminal(name, write, snapshot, monkeypatc
     assert snapshot()
 
 
-@pytest.mark.parametrize("name", ["release", "evaluate", "compare"])
+@pytest.mark.parametrize("name", ["evaluate", "compare"])
 def test_confidential_files_are_for_their_owner_only(name, write, snapshot):
-    assert write(name, *([] if name == "release" else ["--html"])).code == 0
+    assert write(name, "--html").code == 0
     assert {stat.S_IMODE(path.stat().st_mode) for path in snapshot()} == {0o600}
 
 
@@ -142,7 +141,6 @@ def test_the_ending_says_how_a_file_is_written(done, tmp_path, ending):
     "line",
     [
         "ledger create XX census --rho 1",
-        "make country --sizes 2,4 --trips 500 --out XX",
         "release FLOWS --areas AREAS --rho 1 --out XX",
         "demo --out XX",
     ],

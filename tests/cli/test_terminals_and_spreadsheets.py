@@ -14,9 +14,9 @@ import pytest
 
 import inftda
 from inftda.cli.main import run
-from inftda.cli.output import as_json, printable
-from inftda.screen import Meter
-from inftda.tables import disarmed, disarmed_table
+from inftda.cli.output import as_json
+from inftda.util.screen import Meter, printable
+from inftda.util.tabular import FORMULA, PLAIN_NUMBER, disarmed, disarmed_table
 
 ESCAPE = "\x1b[2J\x07owned"
 CONTROLS = (ESCAPE, "a\x9b2J", "b\x7f", "\N{RIGHT-TO-LEFT OVERRIDE}c", "d\N{LINE SEPARATOR}")
@@ -178,16 +178,11 @@ def is_armed(cell):
 
 @pytest.mark.usefixtures("hostile")
 def test_tables_for_spreadsheets_have_no_formulas_unless_they_are_wanted(cli, tmp_path):
-    ask, note = ("query", "out", "--format", "csv"), "=HYPERLINK(1)"
+    ask = ("query", "out", "--format", "csv")
     assert not any(map(is_armed, cells(cli(*ask).out)))
     assert any(map(is_armed, cells(cli(*ask, "--keep-formulas").out)))
     assert cli("query", "out", "--out", tmp_path / "flows.csv").code == 0
     assert "'=1+1" in cells((tmp_path / "flows.csv").read_text())
-    path = tmp_path / "ledger.db"
-    cli("ledger", "create", path, "census", "--rho", 1)
-    cli("ledger", "charge", path, "census", "--rho", "1/10", "--note", note)
-    assert {f"'{note}", "1/10"} <= {*cells(cli("ledger", "export", path).out)}
-    assert note in cells(cli("ledger", "export", path, "--keep-formulas").out)
     assert cli("evaluate", "out", "--truth", "flows.csv", "--out", tmp_path / "measures").code == 0
     for file in (tmp_path / "measures").glob("*.csv"):
         assert not any(map(is_armed, cells(file.read_text())))
@@ -195,20 +190,23 @@ def test_tables_for_spreadsheets_have_no_formulas_unless_they_are_wanted(cli, tm
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 def test_pages_disarm_what_python_disarms():
-    """The browser's tests click the button; this compares both for all cases."""
-    script = files("inftda.pages").joinpath("assets", "1-tools.js").read_text("utf-8")
+    """A page brings the rule of Python; this compares what both make of it."""
+    tools = files("inftda.pages").joinpath("assets", "tools.mjs")
     given = [*FORMULAS, *UNSEEN[:1], *UNSEEN[2:], *PLAIN, *CONTROLS]  # csv reads no NUL
+    rule = {"formula": FORMULA.pattern, "number": PLAIN_NUMBER.pattern}
     code = (
-        f"{script}\nconst given = {json.dumps(given)};\n"
-        "const kept = () => { spreadsheet.keepsFormulas = true; return given.map(csvCell); };\n"
-        "console.log(JSON.stringify([given.map(csvCell), csvCell(-5), kept()]));"
+        f"import {{ csvWriter }} from 'file://{tools}';\n"
+        f"const [given, rule] = {json.dumps([given, rule])};\n"
+        "const written = (by) => given.map((text) => csvWriter(by)([text]).slice(0, -1));\n"
+        "console.log(JSON.stringify([written(rule), csvWriter(rule)([-5]), written(null)]));"
     )
-    done = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True)
+    command = ["node", "--input-type=module", "-e", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     safe, number, kept = json.loads(done.stdout)
 
     def plain(cells_):
         return [next(csv.reader(io.StringIO(cell, newline="")), [""])[0] for cell in cells_]
 
     assert plain(safe) == [disarmed(text) for text in given]
-    assert number == "-5"
+    assert number == "-5\n"
     assert plain(kept) == given

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from inftda.areas.build import build_tree
 from inftda.errors import ReleaseError
 from inftda.privacy.unit import Unit
 from inftda.publication.manifest import Counting
 from inftda.publication.release import open_release
-from inftda.tree import build_tree
+from packed_page import unpack
 
 AREAS = "region,town\nN,1\nN,2\nS,3\nS,4\n"
 BOUNDED = "at most 2 trips of each person are counted"
@@ -68,6 +69,45 @@ def test_everybody_is_told_what_was_counted(choice, release, done, typed, tmp_pa
     assert ("What was counted:" in page) == bool(words)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_totals_of_a_table_with_a_contribution_bound_are_of_counted_trips(
+    release, done, typed, tmp_path
+):
+    """1,600 trips in the table, of which 800 are counted: every total says so."""
+    said = release("--person who --trips 2", epsilon=30)
+    total = f"{open_release('out').total:,}"
+    counted = f"{total} counted trips"
+    assert re.search(rf"{counted} in all\n(.+\n)+Note: +{BOUNDED}", said)
+    opened = open_release("out")
+    assert counted in repr(opened)
+    assert f"Note:</strong> {BOUNDED}" in unescape(opened._repr_html_())
+    assert "of all counted trips" in opened.uses[-1].describe() or opened.uses[-1].is_all
+    assert f"total is {counted} in" in done("verify out")
+    assert BOUNDED in typed("query out --origin-level all --destination-level all").err
+    done("report out --out page.html --quiet")
+    page = unescape((tmp_path / "page.html").read_text())
+    head = page.split("</header>")[0]
+    assert counted in head
+    assert BOUNDED.capitalize() in head
+    assert unpack(page)[0]["words"]["units"] == "counted trips"
+    estimated = done("estimate out --out estimated")
+    assert counted in estimated
+    assert BOUNDED in estimated
+    for source in ("out", "estimated"):
+        done(f"export {source} --to csv --out {source}-csv")
+        package = json.loads(Path(f"{source}-csv/datapackage.json").read_text())
+        assert '"unit": "counted trips"' in json.dumps(package)
+        if source == "out":
+            assert counted in package["description"]
+            assert BOUNDED in package["description"]
+    evaluated = done("evaluate out --truth trips.csv --person who --out measures --html")
+    assert BOUNDED in evaluated
+    assert BOUNDED in unescape(Path("measures/CONFIDENTIAL-evaluation.html").read_text())
+    refused = typed("evaluate out --truth trips.csv --out measures")
+    assert refused.code == 2
+    assert "name the column that identifies people (--person)" in refused.err
+
+
 def test_the_manifest_states_it_and_a_truth_is_counted_alike(release, done):
     release("--person who --trips 2 --unplaceable drop")
     stated = json.loads(Path("out/manifest.json").read_text())["counted"]
@@ -111,6 +151,37 @@ def test_one_axis_may_have_rows_without_a_place(done, tmp_path):
     done("evaluate out --truth flows.csv --out measures")
 
 
+def test_several_axes_may_have_rows_without_a_place_and_contradictions_are_refused(
+    done, typed, tmp_path
+):
+    (tmp_path / "areas.csv").write_text(AREAS)
+    (tmp_path / "flows.csv").write_text("origin,destination,count\n1,2,30\nabroad,x,50\n")
+    line = "release flows.csv --areas areas.csv --rho 1 --out out --unplaceable origin=outside "
+    done(line + "--unplaceable destination=outside")
+    assert all(axis.hierarchy.has_outside for axis in open_release("out").tree.axes)
+    for further in ("drop", "outside", "origin=error"):
+        assert "--unplaceable " in typed(f"{line} --force --unplaceable {further}").err
+    (tmp_path / "inftda.toml").write_text(
+        '[release.unplaceable]\norigin = "outside"\ndestination = "outside"\n'
+    )
+    done("release flows.csv --areas areas.csv --rho 1 --out out --force --config inftda.toml")
+
+
+def test_the_hours_of_the_clock_have_no_outside_unless_it_is_asked_for(done, typed, tmp_path):
+    (tmp_path / "areas.csv").write_text(AREAS)
+    rows = ["origin,destination,at", *["1,x,2026-05-17 08:30"] * 40]
+    (tmp_path / "trips.csv").write_text("\n".join(rows))
+    line = "release trips.csv --areas areas.csv --rho 1 --hour at --out out --unplaceable "
+    done(f"{line} outside")
+    has_outside = {axis.name: axis.hierarchy.has_outside for axis in open_release("out").tree.axes}
+    assert has_outside == {"origin": True, "destination": True, "hour": False}
+    done("verify out")
+    done("evaluate out --truth trips.csv --hour at --out measures")
+    (tmp_path / "trips.csv").write_text("\n".join([*rows, "1,2,yesterday"]))
+    assert "no time stamp such as" in typed(f"{line} outside --force").err
+    done(f"{line} hour=outside,destination=outside --force")
+
+
 def test_exactly_as_many_trips_as_everybody_has_leave_nothing_out():
     tree = build_tree({"town": ["1", "2"]})
     assert Counting(bounded=True).words(Unit(trips=3), tree) == ()
@@ -135,16 +206,21 @@ def test_what_no_table_can_be_counted_by_does_not_verify(stated, unit, says):
         Counting(unplaceable=stated).check(unit, tree)
 
 
-# --- Careful: from public facts only ---
+# --- Warnings: from public facts only ---
 
 
 def careful(text):
-    return re.findall(r"Careful: +(.*)", text)
+    return re.findall(r"Warning: +(.*)", text)
 
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "word"),
-    [(25, 1e-6, "the promise is weak"), (10, 1e-6, None), (1, 1e-3, "1 / people"), (1, 1e-6, None)],
+    [
+        (25, 1e-6, "the guarantee is weak"),
+        (10, 1e-6, None),
+        (1, 1e-3, "1 / people"),
+        (1, 1e-6, None),
+    ],
 )
 def test_a_budget_that_promises_little_is_pointed_out(release, done, epsilon, delta, word):
     said = careful(release(epsilon=epsilon, delta=delta))

@@ -76,7 +76,7 @@ MORE_AXES = {
 RELEASES = {
     "two axes": (flows(TOWNS), areas(), {}),
     "four axes": (by_mode_and_time(TOWNS), areas(), {"axis": MORE_AXES}),
-    "nothing across": (flows(TOWNS), areas(), {"across": 0}),
+    "nothing across": (flows(TOWNS), areas(), {"cross_tables": 0}),
     "add-remove": (flows(TOWNS), areas(), {"unit": Unit("add-remove")}),
     "persons": (trips(TOWNS), areas(), {
         "columns": Columns(person="person"), "unit": Unit(trips=2, exactly=False),
@@ -84,7 +84,7 @@ RELEASES = {
     "several trips": (flows(TOWNS, most=4_000), areas(), {"unit": Unit(trips=3, distinct=True)}),
     "only children": (flows(ALONE["town"], most=900), ALONE, {}),
     "totals": (flows(TOWNS), areas(), {"measurements": "totals"}),
-    "nothing but flows": (flows(TOWNS), areas(), {"measurements": "totals", "across": 0}),
+    "nothing but flows": (flows(TOWNS), areas(), {"measurements": "totals", "cross_tables": 0}),
     "origin first": (flows(TOWNS), areas(), {"order": ("origin", "destination")}),
 }  # fmt: skip
 
@@ -183,8 +183,8 @@ COMMANDS = (
     "report missing --out other.html",
     "export made --to csv --out tables",
     "export made --to nonsense --out other",
-    "dossier --template --out about.toml",
-    "dossier made --about missing.toml --out other",
+    "dossier made --no-selftest --out dossier",
+    "dossier missing --out other",
     "compare flows.csv --areas areas.csv --epsilon 1 --delta 1e-6 --out comparison.html",
     "compare missing.csv --areas areas.csv --epsilon 1 --delta 1e-6 --out other.html",
     "preview --areas areas.csv --stand-in flows.csv --epsilon 1 --delta 1e-6 --runs 1 --html p.htm",
@@ -193,8 +193,6 @@ COMMANDS = (
     "ledger create budget.ledger towns --rho 1 --nonsense",
     "ledger show budget.ledger towns",
     "ledger show missing.ledger towns",
-    "areas show areas.csv",
-    "areas show missing.csv",
 )
 FILES = {
     "areas.csv": "region,town\nN,1\nN,2\nS,3\nS,4\n",

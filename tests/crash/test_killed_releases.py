@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.demo import make_country
-from inftda.ledger.budget import Budget
-from inftda.ledger.ledger import Ledger
+from inftda.privacy.budget import Budget
+from inftda.privacy.ledger import Ledger
 from inftda.privacy.unit import Unit
 from inftda.publication.verify import verify
 from patience import PATIENCE
@@ -152,17 +152,6 @@ def test_a_release_killed_at_a_random_moment_is_there_as_a_whole_or_not_at_all(
         # No release has fewer events than the first one had, so none gets away.
         is_killed = site.kill(is_replacing=is_replacing, at=chance.randint(1, site.events))
         assert is_killed, site.again
-
-
-@pytest.mark.nightly
-def test_a_hundred_random_moments(site, chance):
-    # A moment is drawn from the time that the release just before took; the next one may be
-    # over sooner and get away, on a busy machine often.
-    number = killed = 0
-    while number < 100 or killed < 30:
-        assert number < 1000, f"{killed} killed: too few to show anything; {site.again}"
-        killed += site.kill(is_replacing=number % 4 == 3, after=chance.uniform(0, site.seconds))
-        number += 1
 
 
 @pytest.mark.nightly

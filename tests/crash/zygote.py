@@ -39,15 +39,15 @@ def load_everything() -> None:
     import duckdb  # noqa: F401, PLC0415
     import pyarrow.csv  # noqa: F401, PLC0415
 
-    import inftda.ledger.ledger  # noqa: F401, PLC0415
+    import inftda.privacy.ledger  # noqa: F401, PLC0415
     from inftda.cli.main import run  # noqa: PLC0415
-    from inftda.hierarchy import Hierarchy  # noqa: PLC0415
     from inftda.mechanism.topdown import release_counts  # noqa: PLC0415
     from inftda.noise.bits import SecureSource  # noqa: PLC0415
-    from inftda.privacy.plan import make_plan  # noqa: PLC0415
+    from inftda.privacy.noise_plan import make_plan  # noqa: PLC0415
     from inftda.privacy.unit import Unit  # noqa: PLC0415
+    from inftda.reading.truth import Truth  # noqa: PLC0415
     from inftda.tree import Tree  # noqa: PLC0415
-    from inftda.truth import Truth  # noqa: PLC0415
+    from inftda.tree.hierarchy import Hierarchy  # noqa: PLC0415
 
     with redirect_stderr(io.StringIO()):  # there are no such areas, but options are known now
         run(["release", "none.csv", "--areas", "none.csv", "--rho", "1", "--out", "none"])
@@ -55,7 +55,7 @@ def load_everything() -> None:
     tree = Tree.destination_first(Hierarchy.read({"a": ["x", "x", "y"], "b": ["1", "2", "3"]}))
     areas = [np.array([0, 2], np.int32)] * 2
     counts = Truth.from_leaves(tree, areas, np.array([5, 6], np.int64))
-    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8)
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, method="paper")
     release_counts(counts, plan.account(), SecureSource(), threads=1)
 
 

@@ -6,8 +6,8 @@ What counts, in the order of the page:
 - in a `console` block, lines that start with `$ ` are typed, the rest is what they print;
 - a `python` block is executed, all of a page in one namespace, and so is an `r` block; a `text`
   block right behind it is what it prints;
-- `<!-- not run: reason -->` before a block leaves it out, and so does `make`, which the reader is
-  not to type in these tests.
+- `<!-- not run: reason -->` before a block leaves it out, and so do `make` and `pip install`, which
+  the reader is not to type in these tests.
 
 Noise differs from run to run, so printed lines are compared with numbers taken for equal; a
 line `...` stands for any lines. What has no noise in it is compared as it is.
@@ -35,7 +35,7 @@ _BLOCK = re.compile(
 )
 _NUMBER = re.compile(r"\d[\d,.]*(?:e[-+]?\d+)?%?")
 #: Commands that print the same every time.
-_NOISELESS = ("inftda plan", "inftda make", "inftda areas")
+_NOISELESS = ("inftda plan", "inftda areas")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def blocks_of(text: str) -> list[Block]:
     """The fenced blocks of a page, in order."""
     found, end = [], 0
     for match in _BLOCK.finditer(text):
-        is_run = not match["skip"] and not match["body"].startswith("$ make ")
+        is_run = not match["skip"] and not match["body"].startswith(("$ make ", "$ pip install "))
         line = text.count("\n", 0, match.start("kind")) + 1
         directly = not text[end : match.start()].strip()
         found.append(Block(match["kind"], match["title"], match["body"], line, is_run, directly))

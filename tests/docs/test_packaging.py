@@ -10,7 +10,6 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 
@@ -72,6 +71,21 @@ def test_the_archives_hold_what_they_should_and_give_the_same_wheel(tmp_path):
     assert again.read_bytes() == wheel.read_bytes()
 
 
+@pytest.mark.slow
+def test_links_of_the_first_page_work_on_a_package_index(tmp_path, monkeypatch):
+    monkeypatch.setenv("INFTDA_REPOSITORY", "https://example.org/inftda/")
+    wheel, _ = build(ROOT, tmp_path)
+    with zipfile.ZipFile(wheel) as packed:
+        (about,) = (name for name in packed.namelist() if name.endswith("/METADATA"))
+        told = packed.read(about).decode()
+    targets = re.findall(r"\]\(([^)]+)\)", told)
+    assert targets
+    at = f"https://example.org/inftda/blob/v{inftda.__version__}/"
+    assert any(target.startswith(f"{at}docs/") for target in targets)
+    assert all(target.startswith(("https://", "#")) for target in targets)
+    assert "Project-URL: Source, https://example.org/inftda\n" in told
+
+
 RELEASE = """
 import inftda
 
@@ -101,25 +115,6 @@ def test_a_wheelhouse_is_all_that_a_machine_without_a_network_needs(tmp_path):
     total, file = there("python", "-c", RELEASE).split()
     assert total == "1300"
     assert Path(file).is_relative_to(tmp_path / "clean")
-
-
-def test_a_container_copies_nothing_but_the_program_and_runs_without_root():
-    lines = read("Dockerfile").splitlines()
-    users = [line.split()[1] for line in lines if line.startswith("USER ")]
-    assert users == ["10001"]
-    assert lines.index("USER 10001") < lines.index('ENTRYPOINT ["inftda"]')
-    copied = [word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]]
-    assert all(word.startswith("--from") or (ROOT / word).exists() or word == "/opt/inftda"
-               for word in copied)  # fmt: skip
-    assert read(".dockerignore").splitlines()[0] == "*"
-
-
-def test_the_version_stands_in_one_place_and_the_changelog_begins_with_it():
-    assert version("inftda-od") == inftda.__version__
-    assert "version" not in PROJECT["project"]
-    assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/inftda/__init__.py"
-    changes = re.findall(r"^###? (\S+)", read("CHANGELOG.md"), flags=re.MULTILINE)
-    assert changes[:2] == [inftda.__version__, "Privacy"]
 
 
 def test_the_conda_recipe_asks_for_the_same_libraries():

@@ -71,7 +71,7 @@ def test_every_public_name_is_in_the_reference():
 
 def test_every_field_of_the_manifest_is_in_the_reference(tmp_path):
     flows = {"origin": ["1", "2"], "destination": ["2", "2"], "count": [40, 50]}
-    asked = {"epsilon": 1, "delta": 1e-6, "across": 0.08}
+    asked = {"epsilon": 1, "delta": 1e-6, "cross_tables": 0.08}
     inftda.release(flows, {"town": ["1", "2"]}, **asked, out=tmp_path / "release")
     manifest = json.loads((tmp_path / "release/manifest.json").read_text())
     columns = {*pq.read_schema(tmp_path / "release/measurements.parquet").names}

@@ -31,8 +31,8 @@ def spark():
     from pyspark.sql import SparkSession  # noqa: PLC0415 - it may be missing
 
     from inftda.spark.session import (  # noqa: PLC0415 - likewise
-        PRIVATE,
         QUIET,
+        SETTINGS,
         without_pandas_warning,
     )
 
@@ -47,7 +47,7 @@ def spark():
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
     }
-    for name, value in (PRIVATE | own).items():
+    for name, value in (SETTINGS | own).items():
         builder = builder.config(name, value)
     with without_pandas_warning():
         session = builder.getOrCreate()

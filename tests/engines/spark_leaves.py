@@ -3,7 +3,7 @@
 import numpy as np
 
 from inftda.spark.tasks import unpack
-from inftda.truth import Leaves
+from inftda.tree import Cells
 
 
 def collect(leaves, n_axes=2):
@@ -15,4 +15,4 @@ def collect(leaves, n_axes=2):
     nothing = [*[np.empty(0, np.int32)] * n_axes, np.empty(0, np.int64)]
     held = [nothing, *([column.to_numpy() for column in batch.columns] for batch in batches)]
     *areas, counts = map(np.concatenate, zip(*held, strict=True))
-    return Leaves(tuple(areas), counts)
+    return Cells(tuple(areas), counts)

@@ -12,9 +12,9 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda-o
 
 from inftda.demo import make_country
 from inftda.noise.bits import SeededSource
+from inftda.pipeline import release
 from inftda.privacy.unit import Unit
 from inftda.publication.verify import verify
-from inftda.publish import release
 from inftda.reading import Columns
 from inftda.spark import SparkEngine
 
@@ -70,7 +70,7 @@ def capital():
 NOISED = Unit("add-remove")
 CASES = {
     "a public total": (FLOWS, COUNTRY.areas, {}),
-    "without tables off the tree": (FLOWS, COUNTRY.areas, {"across": 0}),
+    "without tables off the tree": (FLOWS, COUNTRY.areas, {"cross_tables": 0}),
     "delta 0": (FLOWS, COUNTRY.areas, {"delta": 0}),
     "a noised total": (FLOWS, COUNTRY.areas, {"unit": Unit("add-remove", 3)}),
     "the origin first": (
@@ -79,9 +79,9 @@ CASES = {
     ),
     "distinct trips": (
         FLOWS, COUNTRY.areas,
-        {"unit": Unit("add-remove", 2, distinct=True), "split": "geometric:1.3"},
+        {"unit": Unit("add-remove", 2, distinct=True), "split": range(1, 8)},
     ),
-    "another table": (PATIENTS, None, {"axis": AXES, "across": 0.1}),
+    "another table": (PATIENTS, None, {"axis": AXES, "cross_tables": 0.1}),
     "another table, noised": (PATIENTS, None, {"axis": AXES, "unit": NOISED}),
     "points and times": (
         POINTS, ZONES,
@@ -100,13 +100,15 @@ CASES = {
         PEOPLE, TOWNS, {
             "columns": Columns(person="person", unplaceable="outside"),
             "unit": Unit("add-remove", 2, distinct=True),
-            "impossible": {"origin": ["1", "all"], "destination": ["2", "3"]},
+            "structural_zeros": {"origin": ["1", "all"], "destination": ["2", "3"]},
         },
     ),
     "what cannot occur": (
         PATIENTS, None, {
             "axis": AXES, "unit": NOISED, "columns": Columns(unplaceable="drop"),
-            "impossible": {"disease": ["C", "A1"], "sex": ["m", "all"], "age": ["all", "old"]},
+            "structural_zeros": {
+                "disease": ["C", "A1"], "sex": ["m", "all"], "age": ["all", "old"],
+            },
         },
     ),
     "a lopsided table": (*capital(), {}),

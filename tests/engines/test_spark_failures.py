@@ -19,7 +19,7 @@ from inftda.cli.main import run
 from inftda.demo import make_country
 from inftda.errors import InftdaError, ReleaseError
 from inftda.noise.bits import SeededSource
-from inftda.publish import release
+from inftda.pipeline import release
 from inftda.spark import SparkEngine
 
 BUDGET = {"epsilon": 1, "delta": 1e-8}

@@ -48,7 +48,7 @@ def read(spark, source, *, is_bounded):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("kind", ["a frame", "pandas", "CSV", "Parquet", "a folder, the row first"])
+@pytest.mark.parametrize("kind", ["a frame", "pandas", "Parquet", "a folder, the row first"])
 @settings(
     max_examples=12,
     derandomize=True,

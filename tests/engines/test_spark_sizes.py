@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from inftda.noise.bits import SeededSource
-from inftda.publish import release
+from inftda.pipeline import release
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda-od[spark]'")
 

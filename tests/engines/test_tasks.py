@@ -17,15 +17,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inftda.errors import ReleaseError
+from inftda.mechanism.data import Step
 from inftda.mechanism.intopt import words_of
 from inftda.mechanism.measure import measure_totals
-from inftda.mechanism.step import Nodes, Step
 from inftda.mechanism.topdown import divide_all
 from inftda.noise.bits import Secret, SecureSource
-from inftda.noise.law import Law
+from inftda.noise.distribution import Noise
+from inftda.privacy.measurement import Measurement
+from inftda.privacy.unit import UNIT
 from inftda.spark import tasks
 from inftda.spark.tasks import PACKED, unpack
-from inftda.threads import Crew
+from inftda.tree import Cells
+from inftda.util.threads import ThreadPool
 from random_trees import random_counts, random_trees
 from tiers import some
 
@@ -40,15 +43,16 @@ def random_steps(draw):
     random = np.random.default_rng(draw(st.integers(0, 999)))
     cells = random.permutation(np.prod(sizes))[: draw(st.integers(1, 60))]
     areas = tuple(a.astype(np.int32) for a in np.unravel_index(cells, sizes))
-    parents = Nodes(areas, random.integers(1, 40, len(cells)))
-    here = tree.off_tree_at(level)
-    tables = tuple((table, Law(Fraction(72))) for table in here) if draw(st.booleans()) else ()
-    step, secret = Step(level, Law(Fraction(9)), tables), Secret.of(SecureSource())
-    if step.one_way is not None:
-        totals = measure_totals(step, truth.margins[level.axis], secret)
-        step = replace(step, totals=totals)
+    parents = Cells(areas, random.integers(1, 40, len(cells)))
+    here = tree.cross_tables_at(level)
+    cross = tuple(Measurement.of(table, UNIT, Noise(Fraction(72))) for table in here)
+    step = Step(
+        Measurement.of(level, UNIT, Noise(Fraction(9))), cross if draw(st.booleans()) else ()
+    )
+    secret = Secret.of(SecureSource())
+    totals = tuple(measure_totals(step, truth.marginal_totals[level.axis], secret))
     n_tasks = draw(st.integers(1, 9))
-    division = tasks.Division(step, secret, words_of(bytes(16)), n_tasks)
+    division = tasks.Division(step, totals, secret, words_of(bytes(16)), n_tasks)
     return division, parents, truth, random
 
 
@@ -86,14 +90,19 @@ def test_tasks_make_what_one_machine_makes_to_the_bit_and_in_order(made):
     division, parents, truth, random = made
     step = division.step
     expected, kept = divide_all(
-        step, parents, truth.level(step.level), division.secret, division.seed, crew=Crew(1)
+        step,
+        parents,
+        truth.level(step.level),
+        division.secret,
+        division.seed,
+        totals=division.totals,
+        pool=ThreadPool(1),
     )
     parts = rows_of(division, parents, truth, random)
     batches = [batch for rows in parts for batch in tasks.divide(division, rows)]
     released = zip(*(a.tolist() for a in (*expected.areas, expected.value)), strict=True)
     assert given_by(batches, tasks.CHILDREN) == list(released)
-    depths = [step.level.depths, *(table.depths for table, _ in step.two_way)]
-    for kind, known in enumerate(depths):
+    for kind, known in enumerate(one.depths for one in step.by_rows):
         noisy = [
             (*map(int, cell), value)
             for one in kept

@@ -2,9 +2,9 @@
 
 import pytest
 
-from inftda.hierarchy import Hierarchy
 from inftda.reading import Columns, SqlQuery, read_leaves
 from inftda.tree import Axis
+from inftda.tree.hierarchy import Hierarchy
 
 TOWNS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
 AXES = (Axis("origin", TOWNS), Axis("destination", TOWNS))

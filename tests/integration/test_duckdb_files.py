@@ -23,13 +23,13 @@ def database(tmp_path, own_databases):  # noqa: ARG001 - a file, and not one tha
 
 def test_trips_are_counted(read, database):
     leaves = read("SELECT origin, destination FROM trips -- all of them", database)
-    assert leaves.counts.tolist() == [1000] * 3
+    assert leaves.value.tolist() == [1000] * 3
 
 
 def test_sums_are_counts(read, database):
     """They are of the type HUGEINT, which comes as a decimal."""
     query = "SELECT origin, destination, sum(n) AS count FROM trips GROUP BY ALL ORDER BY 1"
-    assert read(query, database).counts.sum() == 6000
+    assert read(query, database).value.sum() == 6000
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_query_that_does_not_only_read_is_refused(read, database, query, tmp_p
         read(query, database)
     assert error.value.__context__ is None
     assert sorted(path.name for path in tmp_path.iterdir()) == before
-    assert read("FROM trips", database, count=None).counts.sum() == 3000
+    assert read("FROM trips", database, count=None).value.sum() == 3000
 
 
 def test_a_row_that_fails_is_not_quoted(read, database):

@@ -11,12 +11,13 @@ import traceback
 from pathlib import Path
 from urllib.parse import quote
 
+import pyarrow as pa
 import pytest
 
 from inftda.errors import IngestError
-from inftda.privacy.unit import Unit
 from inftda.reading import SqlQuery
 from patience import PATIENCE
+from reading_cases import CASES, check_case, columns_of
 
 adbc_driver_postgresql = pytest.importorskip("adbc_driver_postgresql", reason="see below")
 pg = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the extra `sql` is not installed")
@@ -107,8 +108,16 @@ def database(server):
 
 def test_trips_are_counted(read, database):
     leaves = read("SELECT origin, destination FROM trips;", database)
-    assert len(leaves.counts) == 6
-    assert leaves.counts.tolist() == [N_ROWS // 6] * 6
+    assert len(leaves.value) == 6
+    assert leaves.value.tolist() == [N_ROWS // 6] * 6
+
+
+def test_tables_mean_the_same_as_in_any_other_source(database):
+    for number, case in enumerate(CASES.values()):
+        name = f"case_{number}"
+        with pg.connect(database, autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.adbc_ingest(name, pa.table(columns_of(case.names, case.rows)))
+        check_case(case, SqlQuery(f"SELECT * FROM {name}", database), "the SQL query")
 
 
 @pytest.mark.parametrize(
@@ -116,8 +125,8 @@ def test_trips_are_counted(read, database):
 )
 def test_counts_of_any_type_are_summed(read, database, kind):
     query = f"SELECT origin, destination, n::{kind} AS count FROM trips"
-    leaves = read(query, database)
-    assert leaves.counts.sum() == sum(i % 5 for i in range(N_ROWS))
+    leaves = read(query, database, repeated_rows="add")
+    assert leaves.value.sum() == sum(i % 5 for i in range(N_ROWS))
 
 
 @pytest.mark.parametrize("kind", ["numeric", "date", "boolean"])
@@ -125,12 +134,6 @@ def test_codes_that_are_neither_text_nor_whole_numbers_are_refused_by_type(read,
     query = f"SELECT NULL::{kind} AS origin, destination FROM trips"
     with pytest.raises(IngestError, match=r"column 'origin' .* text or whole numbers"):
         read(query, database)
-
-
-def test_contributions_are_bounded(read, database):
-    unit = Unit("add-remove", trips=3)
-    leaves = read("SELECT * FROM trips", database, unit, count=None, person="person")
-    assert leaves.counts.sum() == 3000
 
 
 @pytest.mark.parametrize(
@@ -221,14 +224,14 @@ def test_a_profile_of_adbc_names_driver_and_address(read, database, tmp_path, mo
         '[Options]\nuri = "{{ env_var(TRIPS) }}"\n'
     )
     query = "SELECT origin, destination FROM trips -- of all"
-    assert read(query, "profile://trips").counts.sum() == N_ROWS
+    assert read(query, "profile://trips").value.sum() == N_ROWS
     for statement in (
         "DELETE FROM trips",
         "WITH gone AS (DELETE FROM trips RETURNING *) TABLE gone",
     ):
         with pytest.raises(IngestError, match="refuses the query"):
             read(statement, "profile://trips")
-    assert read(query, database).counts.sum() == N_ROWS
+    assert read(query, database).value.sum() == N_ROWS
     monkeypatch.setenv("TRIPS", database.replace("/postgres", "/nowhere"))
     with pytest.raises(IngestError, match="cannot open the database") as error:
         read(query, "profile://trips")

@@ -25,6 +25,7 @@ from s3_server import KEY, SECRET, Wire, s3_server
 import inftda
 from inftda.cli.main import run
 from inftda.errors import InftdaError, IngestError, ReleaseError
+from inftda.util import stores
 
 pytestmark = pytest.mark.slow
 
@@ -148,6 +149,27 @@ def test_a_release_goes_to_a_store_and_is_verified_and_read_there(bucket, place,
         inftda.verify(f"{HOME}/again")
 
 
+def test_of_a_release_in_a_store_only_its_own_files_are_copied(bucket, place, monkeypatch):
+    inftda.release("flows.csv", "areas.csv", **BUDGET, out=f"{HOME}/mixed")
+    copied = []
+    fetch = stores._Store._fetch
+    monkeypatch.setattr(
+        stores._Store, "_fetch",
+        lambda store, one, copy: copied.append(copy.name) or fetch(store, one, copy),
+    )  # fmt: skip
+    for name in ("huge.bin", "below/flows.parquet", ".DS_Store"):
+        put(bucket, f"mixed/{name}", "x" * 1000)
+    inftda.open_release(f"{HOME}/mixed")
+    with pytest.raises(ReleaseError, match=r"'below/flows.parquet' in .* is not part of"):
+        inftda.verify(f"{HOME}/mixed")
+    assert {*copied} == {"areas.csv", "flows.parquet", "manifest.json", "measurements.parquet"}
+    for name in ("huge.bin", "below/flows.parquet"):
+        bucket.delete_file(f"mixed/{name}")
+    found = inftda.verify(f"{HOME}/mixed")
+    assert "nothing else is in the folder but .DS_Store, which was not looked at" in found
+    assert no_copy_is_left(place)
+
+
 @pytest.mark.parametrize(
     ("part", "is_there"), [(0.3, False), (0.6, True), (0.9, False), (0.9, True)]
 )
@@ -170,7 +192,7 @@ def test_an_upload_that_is_cut_off_leaves_no_release(bucket, server, monkeypatch
         n_bytes = send()
     else:
         bucket.delete_dir("out")
-    with pytest.raises(ReleaseError, match=r"no manifest.json. The release is kept in") as error:
+    with pytest.raises(ReleaseError, match=r"manifest.json. The release is kept in") as error:
         send(int(part * n_bytes))
     assert "manifest.json" not in names(bucket, "out")
     for look in (inftda.open_release, inftda.verify):
@@ -181,6 +203,35 @@ def test_an_upload_that_is_cut_off_leaves_no_release(bucket, server, monkeypatch
     assert inftda.verify(kept)
     send()
     assert inftda.verify(f"{HOME}/out")
+
+
+@pytest.mark.parametrize(
+    ("moment", "is_sent"),
+    [
+        ("util.stores._Store.send", False),
+        ("pipeline._opened", None),
+        ("cli.publish.release_summary", True),
+    ],
+)
+def test_an_interrupt_says_whether_the_release_is_in_the_store(
+    bucket, capsys, monkeypatch, moment, is_sent
+):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    options = ("--areas", "areas.csv", "--epsilon", "1", "--delta", "1e-6")
+    with monkeypatch.context() as patch:
+        patch.setattr(f"inftda.{moment}", interrupt)
+        assert run(["release", "flows.csv", *options, "--out", f"{HOME}/out"]) == 1
+    said = capsys.readouterr().err
+    assert ("nothing was published" in said) == (is_sent is None)
+    assert (f"the release in '{HOME}/out' is complete and in place" in said) == (is_sent is True)
+    kept = list(Path(tempfile.gettempdir()).glob("inftda-kept-*/out"))
+    assert bool(kept) == (is_sent is False)
+    for folder in kept:
+        assert f"The release is kept in {str(folder)!r}: send it from there" in said
+        assert inftda.verify(folder)
+    assert ("manifest.json" in names(bucket, "out")) == (is_sent is True)
 
 
 def refuse(capsys, *arguments, says):
@@ -204,7 +255,7 @@ ADDRESSES = {
     f"s3://{KEY}:{SECRET}@mobility/flows.csv": "credentials and settings come from",
     f"{HOME}/flows.csv?secret_key={SECRET}": "credentials and settings come from",
     "ftp://example.org/flows.csv": "addresses that start with ftp:// are not known",
-    "hdfs://example.org/flows.csv": "let Spark read the table",
+    "hdfs://example.org/flows.csv": "let Spark read Parquet files",
     "http://example.org/flows.csv": "addresses that start with http:// are not known",
     f"https://127.0.0.1:1/flows.csv?signature={SECRET}": "it cannot be reached",
 }

@@ -18,15 +18,15 @@ from exact_release import contributions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inftda.hierarchy import Hierarchy
 from inftda.mechanism import measure, topdown
 from inftda.mechanism.topdown import release_counts
 from inftda.noise.bits import SeededSource
-from inftda.privacy.plan import make_plan
+from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import Unit
+from inftda.reading.truth import Truth
 from inftda.tree import Axis, Tree
-from inftda.truth import Truth
-from random_trees import random_counts, random_trees
+from inftda.tree.hierarchy import Hierarchy
+from random_trees import origin_first, random_counts, random_trees
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,7 @@ TOWNS = {"region": ["0", "0", "1"], "town": ["00", "01", "10"]}
 FLAT = {"area": ["0", "1"]}
 TREES = {
     "two by two": Tree.destination_first(Hierarchy.read(FLAT)),
-    "towns, origin first": Tree.origin_first(Hierarchy.read(TOWNS)),
+    "towns, origin first": origin_first(Hierarchy.read(TOWNS)),
     "three axes": Tree.build(
         [Axis(name, Hierarchy.read(FLAT)) for name in ("origin", "destination", "mode")],
         ["destination", "origin", "mode"],
@@ -67,19 +67,19 @@ def cells_of(tree, depths):
 @pytest.mark.parametrize("unit", UNITS, ids=Unit.describe)
 def test_every_table_changes_by_its_sensitivity_and_no_more(name, unit):
     tree = TREES[name]
-    plan = make_plan(tree, unit, rho=RHO, across=0.08)
+    plan = make_plan(tree, unit, rho=RHO, cross_tables=0.08, method="paper")
     planned = {table.depths: table for table in plan.tables}
-    assert [table.depths for table in tree.off_tree] == list(planned)
+    assert [table.depths for table in tree.cross_tables] == list(planned)
     own = contributions(unit, len(leaf_areas(tree)[0]))
     for depths, table in planned.items():
         cell = cells_of(tree, depths)
         sums = np.array([np.bincount(cell[list(trips)], minlength=cell.max() + 1) for trips in own])
         others = sums if unit.is_substitute else np.zeros_like(sums[:1])
         changes = ((sums[:, None] - others[None]) ** 2).sum(axis=2)
-        assert changes.max() <= table.squared_sensitivity, depths
+        assert changes.max() <= table.sensitivity.squared, depths
         if 2 * unit.trips <= len(cell):  # two such people can be as different as can be
-            assert changes.max() == table.squared_sensitivity, depths
-        assert table.rho == table.squared_sensitivity / (2 * table.sigma2)
+            assert changes.max() == table.sensitivity.squared, depths
+        assert table.rho == table.sensitivity.squared / (2 * table.noise.square)
     assert plan.rho == sum(part.rho for part in (*plan.levels, *plan.tables)) <= RHO
 
 
@@ -142,7 +142,7 @@ def test_the_release_is_a_function_of_what_is_measured(data, share, seed):
     truth, other = data.draw(random_counts(tree)), data.draw(random_counts(tree))
     # The total is public, and noised where it is not: it is the same here.
     other = with_total(other, truth.total)
-    plan = make_plan(tree, Unit(), rho=RHO, across=share)
+    plan = make_plan(tree, Unit(), rho=RHO, cross_tables=share, method="paper")
     measured = Measured()
     with measured.recorded():
         expected = release(truth, plan, seed)
@@ -157,7 +157,7 @@ def test_the_release_is_a_function_of_what_is_measured(data, share, seed):
 def test_what_is_published_as_measured_is_every_draw_and_each_once(data, share, seed):
     tree = data.draw(random_trees())
     truth, measured = data.draw(random_counts(tree)), Measured()
-    plan = make_plan(tree, Unit(), rho=RHO, across=share)
+    plan = make_plan(tree, Unit(), rho=RHO, cross_tables=share, method="paper")
     with measured.recorded():
         outcome = release_counts(truth, plan.account(), SeededSource(seed), threads=1)
     kept = list(outcome.noisy)
@@ -169,26 +169,30 @@ def test_what_is_published_as_measured_is_every_draw_and_each_once(data, share, 
 
 #: A tree that is measured by a function, and something true that is passed to it.
 LOOKS = {
-    "measure_totals": ("two by two", lambda margin, _secret: margin[:1]),
-    "measure_table": ("three axes", lambda _known, _groups, truth, _secret: truth.count[:1]),
+    "measure_whole": ("two by two", lambda sums, _secret: sums[:1]),
+    "measure": ("three axes", lambda _rows, truth, _secret: truth.count[:1]),
 }
 
 
 @pytest.mark.parametrize("where", LOOKS)
 def test_a_release_that_looks_at_the_truth_is_seen(where):
     name, look = LOOKS[where]
-    tree, right = TREES[name], getattr(topdown, where)
+    tree, home = TREES[name], measure if where == "measure_whole" else topdown
+    right = getattr(home, where)
     areas = [axis.astype(np.int32) for axis in leaf_areas(tree)]
     counts = 10 * np.arange(len(areas[0])) ** 3
     truth = Truth.from_leaves(tree, areas, counts)
     other = Truth.from_leaves(tree, areas, counts[::-1].copy())
-    plan = make_plan(tree, Unit(), rho=RHO, across=0.5)
+    plan = make_plan(tree, Unit(), rho=RHO, cross_tables=0.5, method="paper")
 
-    def wrong(step, *given):
-        return right(step, *given) + look(*given)
+    def wrong(one, *given):
+        made = right(one, *given)
+        if one.is_on_tree:
+            return made
+        return made._replace(value=made.value + look(*given))
 
     measured = Measured()
-    with patch.object(topdown, where, wrong):
+    with patch.object(home, where, wrong):
         with measured.recorded():
             expected = release(truth, plan, 1)
         with measured.replayed():

@@ -1,6 +1,5 @@
 """Off-tree tables on random trees and counts: what is measured is true sums with noise."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,21 +8,25 @@ from hypothesis import strategies as st
 
 from fake_noise import Record, always
 from inftda.mechanism import topdown
+from inftda.mechanism.batches import in_group_order
+from inftda.mechanism.data import Step
 from inftda.mechanism.intopt import words_of
-from inftda.mechanism.measure import measure_table, measure_totals
-from inftda.mechanism.prices import Groups
-from inftda.mechanism.step import Nodes, Step
+from inftda.mechanism.measure import measure, measure_totals
 from inftda.noise.bits import Secret, SeededSource
-from inftda.noise.law import Law
-from inftda.threads import Crew
+from inftda.noise.distribution import Noise
+from inftda.privacy.measurement import Measurement
+from inftda.privacy.unit import UNIT
+from inftda.tree import Cells
+from inftda.util.threads import ThreadPool
 from random_trees import random_counts, random_trees
 from tiers import some
 
 
 def steps_of(tree, sigma2):
     for level in tree.splitting_levels:
-        here = tree.off_tree_at(level)
-        yield Step(level, Law(sigma2), tuple((table, Law(8 * sigma2)) for table in here))
+        here = tree.cross_tables_at(level)
+        cross = tuple(Measurement.of(table, UNIT, Noise(8 * sigma2)) for table in here)
+        yield Step(Measurement.of(level, UNIT, Noise(sigma2)), cross)
 
 
 def sum_of(counts, area, levels):
@@ -41,25 +44,23 @@ def sum_of(counts, area, levels):
 def test_totals_and_cells_are_true_sums_also_of_parents_that_were_dropped(data):
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree))
-    assume(tree.off_tree and counts.total)
+    assume(tree.cross_tables and counts.total)
     secret = Secret.of(SeededSource(0))
-    nodes = Nodes.root(len(tree.axes), counts.total)
+    nodes = Cells.root(len(tree.axes), counts.total)
     with Record(always(0)).watching() as record:
-        for bare in steps_of(tree, Fraction(1)):
-            truth, step = counts.level(bare.level), bare
-            if bare.one_way is not None:
-                totals = measure_totals(bare, counts.margins[bare.level.axis], secret)
-                check_totals(counts, bare, totals)
-                step = replace(bare, totals=totals)
-            some = drop_some(nodes, data).in_group_order(step.level, Crew(1))
-            groups = Groups.of(step.level, some)
-            for known in step.two_way:
+        for step in steps_of(tree, Fraction(1)):
+            truth = counts.level(step.level)
+            totals = measure_totals(step, counts.marginal_totals[step.level.axis], secret)
+            for one in totals:
+                check_totals(counts, step, one.value)
+            some = in_group_order(step.level, drop_some(nodes, data), ThreadPool(1))
+            for one in step.by_rows[1:]:
                 before = record.n_draws
-                cells = measure_table(step, known, groups, truth, secret)
-                assert record.n_draws - before == len(cells), "each is drawn once"
-                check_cells(counts, step, known[0], groups, cells)
+                cells = measure(one, one.marginal.rows(some.areas), truth, secret)
+                assert record.n_draws - before == len(cells.value), "each is drawn once"
+                check_cells(counts, some, cells)
             nodes, _ = topdown.divide_all(
-                step, nodes, truth, secret, words_of(bytes(16)), crew=Crew(1)
+                step, nodes, truth, secret, words_of(bytes(16)), totals=totals, pool=ThreadPool(1)
             )
 
 
@@ -78,20 +79,22 @@ def check_totals(counts, step, totals):
         assert total == sum_of(counts, where, depths)
 
 
-def check_cells(counts, step, table, groups, cells):
-    level, expected = step.level, []
-    rows = groups.areas_of(table)
+def check_cells(counts, parents, measured):
+    table, expected = measured.measurement.marginal, []
+    level, across = table.level, table.others[0]
+    rows = list(measured.rows.areas)
+    rows[level.axis] = level.parent_area[rows[level.axis]]
     for row in zip(*(areas.tolist() for areas in rows), strict=True):
         where = list(row)
         for child in range(*level.child_offsets[row[level.axis] : row[level.axis] + 2]):
             where[level.axis] = child
             expected.append(sum_of(counts, where, table.depths))
-    assert cells.tolist() == expected
+    assert measured.value.tolist() == expected
     held = set(zip(*(areas.tolist() for areas in rows), strict=True))
-    for parent in zip(*(areas.tolist() for areas in groups.parents.areas), strict=True):
+    for parent in zip(*(areas.tolist() for areas in parents.areas), strict=True):
         at = [0] * len(parent)
         at[level.axis] = parent[level.axis]
-        hierarchy = level.axes[table.across].hierarchy
-        above = hierarchy.ancestor(level.parent_depths[table.across], table.depths[table.across])
-        at[table.across] = int(above[parent[table.across]])
+        hierarchy = level.axes[across].hierarchy
+        above = hierarchy.ancestor(level.parent_depths[across], table.depths[across])
+        at[across] = int(above[parent[across]])
         assert tuple(at) in held, "every parent is in a row"

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inftda.threads import Crew
+from inftda.reading.truth import MAX_TOTAL, Truth
 from inftda.tree import Tree
-from inftda.truth import MAX_TOTAL, Truth
 from random_trees import random_trees
 
 pytestmark = pytest.mark.slow
@@ -72,7 +71,7 @@ def test_counts_at_every_level_sum_to_their_parents(case):
     above = np.array([truth.total])
     for number, level in enumerate(truth.levels):
         assert level.offsets[-1] == len(level.count) == len(level.ordinal)
-        assert level.parents(Crew(1))[1].tolist() == above[truth.above(number)].tolist()
+        assert level.parents().value.tolist() == above[truth.above(number)].tolist()
         assert (level.count > 0).all()
         above = level.count
 

@@ -113,7 +113,7 @@ def test_a_further_point_moves_nobody_elses(kind, rows, row, is_bounded):
 
 
 #: Kinds that take nearly any cell: of the others most random tables cannot be made.
-LENIENT = ("dict", "pandas objects", "polars objects", "CSV", "SQLite")
+LENIENT = ("a mapping", "pandas objects", "polars objects", "CSV", "SQLite")
 
 
 @pytest.mark.slow

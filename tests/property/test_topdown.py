@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_noise import Record, always
-from inftda.mechanism import step, topdown
+from inftda.mechanism import batches, topdown
 from inftda.mechanism.topdown import release_counts
 from inftda.noise.bits import SeededSource
-from inftda.privacy.plan import make_plan
+from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import Unit
 from random_trees import dense, random_counts, random_trees
 from tiers import some
@@ -26,7 +26,7 @@ UNITS = st.builds(
 
 
 def run(counts, unit, rho, *, across=0, seed=0, threads=1):
-    account = make_plan(counts.tree, unit, rho=rho, across=across).account()
+    account = make_plan(counts.tree, unit, rho=rho, cross_tables=across, method="paper").account()
     leaves = release_counts(counts, account, SeededSource(seed), threads=threads).leaves
     return leaves.areas, leaves.value
 
@@ -73,7 +73,7 @@ def test_the_number_of_threads_changes_nothing_also_within_a_group(case, seed):
     options = {"rho": Fraction(1, 100), "across": across, "seed": seed}
     one = dense(counts.tree, *run(counts, Unit(), **options))
     for part, large in ((1 << 19, 1 << 22), (1 << 19, 0), (8, 64), (8, 0)):
-        with patch.object(step, "PART_CHILDREN", part), patch.object(topdown, "LARGE", large):
+        with patch.object(batches, "PART_CHILDREN", part), patch.object(topdown, "LARGE", large):
             assert dense(counts.tree, *run(counts, Unit(), **options, threads=3)) == one
 
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from inftda.hierarchy import Hierarchy
 from inftda.mechanism import intopt
 from inftda.mechanism.intopt import DIGITS, write_candidates_kernel
 from inftda.mechanism.reference import algorithm_3
 from inftda.mechanism.topdown import release_counts
 from inftda.noise.bits import SeededSource
-from inftda.privacy.plan import make_plan
+from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import Unit
+from inftda.reading.truth import Truth
 from inftda.tree import Tree
-from inftda.truth import Truth
+from inftda.tree.hierarchy import Hierarchy
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +37,7 @@ def mean_flows(runs=RUNS):
     counts = Truth.from_leaves(tree, (origin, destination), np.full(SIDE * SIDE, 3))
     released = np.zeros((runs, SIDE, SIDE))
     for seed in range(runs):
-        account = make_plan(tree, Unit(), rho=Fraction(8)).account()
+        account = make_plan(tree, Unit(), rho=Fraction(8), method="paper").account()
         leaves = release_counts(counts, account, SeededSource(seed), threads=1).leaves
         released[seed][leaves.areas] += leaves.value
     return released.mean(axis=0), released.std(axis=0, ddof=1) / runs**0.5

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from inftda import files
 from inftda.errors import InftdaError, ReleaseError
-from inftda.files import (
+from inftda.util import files
+from inftda.util.files import (
     LOCK,
     NEW,
     OLD,
@@ -118,7 +118,7 @@ def test_a_folder_is_private_and_gone_at_the_end(tmp_path, problem):
 
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
     code = (
-        "import os, sys; from pathlib import Path; from inftda.files import private_folder\n"
+        "import os, sys; from pathlib import Path; from inftda.util.files import private_folder\n"
         "with private_folder(Path(sys.argv[1]), 'work-') as folder:\n"
         "    (folder / 'secret').write_text('x'); os.kill(os.getpid(), 9)\n"
     )
@@ -409,6 +409,26 @@ def test_only_the_owner_can_read_a_folder_whatever_the_umask(out):
     finally:
         os.umask(before)
     assert [mode(out), *map(mode, out.iterdir())] == [0o700, 0o600, 0o600]
+
+
+@pytest.mark.parametrize(
+    ("umask", "rights"),
+    [
+        (0, (0o755, 0o644)),
+        (0o022, (0o755, 0o644)),
+        (0o027, (0o750, 0o640)),
+        (0o077, (0o700, 0o600)),
+    ],
+)
+def test_a_public_folder_follows_the_umask(out, umask, rights):
+    before = os.umask(umask)
+    try:
+        with whole_folder(out, check=check, is_public=True) as folder:
+            fill(folder)
+            assert mode(folder.parent) == 0o700
+    finally:
+        os.umask(before)
+    assert (mode(out), *{*map(mode, out.iterdir())}) == rights
 
 
 @pytest.mark.parametrize("is_there", [True, False])

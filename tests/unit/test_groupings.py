@@ -5,8 +5,8 @@ import pytest
 
 from inftda.areas.reader import read_areas
 from inftda.errors import ReleaseError
-from inftda.groupings import LEFT_OUT, MIXED, Grouping, Zones, asked_for, find_area, groupings
 from inftda.tree import Axis, Tree
+from inftda.tree.groupings import LEFT_OUT, MIXED, Grouping, Zones, asked_for, find_area, groupings
 
 #: Not in the order of codes; two counties are called Cook, and a state is one county.
 AREAS = read_areas(

@@ -9,7 +9,7 @@ import pytest
 
 from inftda.areas.reader import read_areas
 from inftda.errors import HierarchyError
-from inftda.hierarchy import Hierarchy
+from inftda.tree.hierarchy import Hierarchy
 
 # Two regions, three provinces, six towns; the rows are out of order on purpose.
 COUNTRY = {
@@ -147,6 +147,11 @@ def test_what_is_no_hierarchy_is_refused_by_its_culprit(table, says):
 
 
 def test_an_unknown_level_is_named_with_the_known_ones(country):
+    assert [country.level_of(name) for name in ("ALL", "Region", "TOWN")] == [0, 1, 3]
+    alike = Hierarchy.read({"Area": ["1"], "area": ["2"]})
+    assert [alike.level_of(name) for name in ("Area", "area")] == [1, 2]
+    with pytest.raises(HierarchyError, match="no level 'AREA'; the levels are all, Area, area"):
+        alike.level_of("AREA")
     with pytest.raises(HierarchyError, match=r"no level 'city'.*region, province, town"):
         country.level_of("city")
 

@@ -1,17 +1,19 @@
 """Kernels: compiled once, kept only where nobody else can plant code."""
 
-import ast
 import os
 import pickle
+import re
+import sys
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numba import config
+from numba.core.dispatcher import Dispatcher
 
 import inftda
-from inftda import kernels
+from inftda.util import kernels
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -100,28 +102,81 @@ def test_a_kernel_works_where_nothing_can_be_kept(folder):
     assert kernels.inlined_kernel(added_up)(np.arange(5)) == 10
 
 
-def test_all_that_is_compiled_is_in_the_name_of_the_folder():
-    """Numba itself would not see that a constant of another module has changed."""
-    package = Path(inftda.__file__).parent
-    texts = {
-        ".".join(path.relative_to(package.parent).with_suffix("").parts): path.read_bytes()
-        for path in package.rglob("*.py")
-    }
-    for name, text in texts.items():
-        if b"from inftda.kernels import" not in text:
-            continue
-        used = {
-            used
-            for value in vars(import_module(name)).values()
-            if hasattr(value, "py_func")
-            for used in value.py_func.__code__.co_names
-        }
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.ImportFrom) and used & {alias.name for alias in node.names}:
-                assert kernels._MARK in texts.get(node.module, kernels._MARK), (name, node.module)
+@pytest.mark.usefixtures("folder")
+def test_a_changed_constant_of_another_file_is_compiled_anew(tmp_path, monkeypatch):
+    """Numba itself sees changes only of the file that a kernel is in."""
+    package = tmp_path / "counting"
+    package.mkdir()
+    (package / "constants.py").write_text("STEP = 1\n")
+    (package / "kernels.py").write_text(
+        "from counting.constants import STEP\n"
+        "from inftda.util.kernels import kernel\n"
+        "@kernel\n"
+        "def stepped(value):\n"
+        "    return value + STEP\n"
+    )
+    monkeypatch.setattr(kernels, "_PACKAGE", package)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def stepped():
+        for name in [name for name in sys.modules if name.startswith("counting")]:
+            monkeypatch.delitem(sys.modules, name)
+        kernels.cache_folder.cache_clear()
+        made = import_module("counting.kernels").stepped
+        return made(10), sum(made.stats.cache_hits.values())
+
+    assert stepped() == (11, 0)
+    assert stepped() == (11, 1), "kept"
+    (package / "constants.py").write_text("STEP = 2\n")
+    assert stepped() == (12, 0)
+    assert stepped() == (12, 1)
 
 
 def test_all_kernels_are_compiled_alike():
     package = Path(inftda.__file__).parent
     users = {path.name for path in package.rglob("*.py") if "njit" in path.read_text("utf-8")}
     assert users == {"kernels.py"}
+
+
+@pytest.mark.usefixtures("folder")
+def test_compilation_is_told_once_and_only_if_something_is_compiled():
+    said = []
+    with kernels.when_compiling(said.append):
+        kernels.kernel(added_up)(np.arange(5))
+        kernels.kernel(added_up)(np.arange(5.0))
+    assert said == ["Compiling, once on this machine: up to half a minute ..."]
+    with kernels.when_compiling(said.append):
+        kernels.kernel(added_up)(np.arange(5))  # from where it was kept
+    assert len(said) == 1
+
+
+def test_compilation_that_nothing_can_keep_is_not_said_to_happen_once(monkeypatch):
+    said = []
+    monkeypatch.setattr(kernels, "cache_folder", lambda: None)
+    with kernels.when_compiling(said.append):
+        kernels.kernel(added_up)(np.arange(5))
+    assert said == ["Compiling, as no folder can keep the result: up to half a minute ..."]
+
+
+def test_kernels_take_constants_only_from_files_that_name_the_cache():
+    package = Path(inftda.__file__).parent
+    watched = kernels.sources()
+    seen = 0
+    for path in watched:
+        if b"inftda.util.kernels" not in path.read_bytes():
+            continue
+        names = (package.name, *path.relative_to(package).with_suffix("").parts)
+        module = import_module(".".join(names))
+        for kernel in vars(module).values():
+            if not isinstance(kernel, Dispatcher) or kernel.py_func.__module__ != module.__name__:
+                continue
+            seen += 1
+            for name in kernel.py_func.__code__.co_names:
+                if not isinstance(module.__dict__.get(name), int | float | tuple):
+                    continue
+                defined = re.compile(rf"^(.*, )?{name}\b.*=", re.MULTILINE)
+                assert any(defined.search(path.read_text()) for path in watched), (
+                    f"{module.__name__}.{name} comes from a file that does not name the cache"
+                )
+    assert seen > 20

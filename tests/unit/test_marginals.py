@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inftda.hierarchy import Hierarchy
-from inftda.privacy.plan import make_plan, off_tree_weights
+from inftda.privacy.noise_plan import cross_table_weights, make_plan
 from inftda.privacy.unit import Unit
-from inftda.tree import CELLS_PER_AREA, Axis, Tree, chains
+from inftda.tree import Axis, Tree
+from inftda.tree.cross_tables import CELLS_PER_AREA, chains
+from inftda.tree.hierarchy import Hierarchy
 from random_trees import random_trees
 from tiers import some
 
@@ -24,14 +25,14 @@ def hierarchy(*sizes):
 
 
 def depths(tree):
-    return [table.depths for table in tree.off_tree]
+    return [table.depths for table in tree.cross_tables]
 
 
 def test_two_axes_of_two_levels_have_four_tables_off_the_tree():
     tree = Tree.destination_first(hierarchy(2, 6))
     assert depths(tree) == [(1, 0), (0, 2), (2, 0), (2, 1)]
-    assert [table.index for table in tree.off_tree] == [2, 3, 4, 4]
-    assert [t.is_finest_one_way for t in tree.off_tree] == [False, True, True, False]
+    assert [table.index for table in tree.cross_tables] == [2, 3, 4, 4]
+    assert [t.is_finest_one_way for t in tree.cross_tables] == [False, True, True, False]
 
 
 def test_one_axis_has_nothing_off_the_tree():
@@ -86,22 +87,21 @@ def test_every_small_marginal_is_measured_exactly_once(tree):
 @settings(max_examples=some(100), deadline=None)
 def test_tables_of_a_step_separate_its_areas_and_nest_in_chains(tree):
     for level in tree.splitting_levels:
-        here = tree.off_tree_at(level)
+        here = tree.cross_tables_at(level)
         assert all(table.depths[level.axis] == level.depths[level.axis] for table in here)
         assert all(a <= b for t in here for a, b in zip(t.depths, level.depths, strict=True))
-        assert sorted(t.depths for chain in chains(here) for t in chain) == sorted(
-            t.depths for t in here
-        )
-        for chain in chains(here):
+        found = chains([table.depths for table in here])
+        assert sorted(at for chain in found for at in chain) == sorted(t.depths for t in here)
+        for chain in found:
             for coarse, fine in pairwise(chain):
-                assert all(a <= b for a, b in zip(coarse.depths, fine.depths, strict=True))
+                assert all(a <= b for a, b in zip(coarse, fine, strict=True))
 
 
 @given(tree=random_trees(), share=st.sampled_from(["0.01", "0.08", "0.3"]))
 @settings(max_examples=some(100), deadline=None)
 def test_weights_stay_within_the_share(tree, share):
-    tables = tree.off_tree
-    given_out = off_tree_weights(tables, tree.depth, Fraction(share))
+    tables = tree.cross_tables
+    given_out = cross_table_weights(tables, tree.depth, Fraction(share))
     budget = tree.depth * Fraction(share) / (1 - Fraction(share))
     assert sum(given_out) <= budget
     finest = [w for w, table in zip(given_out, tables, strict=True) if table.is_finest_one_way]
@@ -113,6 +113,8 @@ def test_weights_stay_within_the_share(tree, share):
 @pytest.mark.parametrize("sizes", [(5, 20), (20, 110, 800), (3, 11, 43, 581), (2, 4, 8, 16, 32)])
 def test_plans_with_off_tree_tables_are_accounted_for_exactly(sizes):
     tree = Tree.destination_first(hierarchy(*sizes))
-    plan = make_plan(tree, Unit(), rho=Fraction(1, 70), delta=1e-8, across="0.08")
+    plan = make_plan(
+        tree, Unit(), rho=Fraction(1, 70), delta=1e-8, cross_tables="0.08", method="paper"
+    )
     assert plan.accountant == "exact"
-    assert len(plan.tables) == len(tree.off_tree)
+    assert len(plan.tables) == len(tree.cross_tables)

@@ -1,14 +1,16 @@
 """Commands follow from functions: what is given arrives, and nothing else."""
 
+import inspect
 from typing import Annotated
 
 import click
 import pytest
 
+import inftda
 from inftda.cli import main
 from inftda.cli.command import Call, command
 from inftda.errors import InftdaError
-from inftda.options import Group, Option, documented, numbers, pairs
+from inftda.options import RENAMED, Group, Option, documented, numbers, pairs
 
 
 def pair(
@@ -111,9 +113,62 @@ def test_whatever_decides_about_a_release_can_be_tried_out(name):
         {one.name for one in main.app.get_command(None, word).params} for word in ("release", name)
     )
     of_this_release = {
-        "flows", "counts", "edition", "encoding", "sheet", "skip_rows", "matrix", "sql", "database",
-        "out",
+        "flows", "counts", "edition", "encoding", "sheet", "skip_rows", "matrix", "transposed",
+        "sql", "database", "out",
         "force", "sign", "measurements", "threads", "engine", "master",
-        "not_private_seed", "ledger", "dataset", "quiet",
+        "not_private_seed", "ledger", "dataset", "quiet", "allow_large_delta",
     }  # fmt: skip
     assert release - of_this_release <= other
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--size", 1, "--size", 2), "--size is given twice"),
+        (("--size=1", "--size=1"), "--size is given twice"),
+        (("--on", "--off"), "--on/--off is given twice"),
+        (("--loud", "--loud"), "--loud is given twice"),
+        (("--sizes", "1", "--sizes", "2"), "--sizes is given twice"),
+    ],
+)
+def test_an_option_of_one_value_is_given_once(more, said):
+    with pytest.raises(click.UsageError, match=f"{said}; give it once"):
+        given("t", *more)
+
+
+@documented
+def renamed(*, cross_tables: Annotated[float | None, Option("C.")] = None):
+    """Do it."""
+    return cross_tables
+
+
+@command(renamed)
+def show_renamed(call: Call) -> None:
+    """Show it."""
+    seen.append(call())
+
+
+def test_former_names_are_refused_with_the_new_ones_everywhere(tmp_path):
+    assert renamed(cross_tables=0.1) == 0.1
+    config = tmp_path / "ours.toml"
+    config.write_text("across = 0.1")
+    for former in (
+        lambda: renamed(across=0.1),
+        lambda: show_renamed.main(["--across", "0.1"], standalone_mode=False),
+        lambda: show_renamed.main(["--config", str(config)], standalone_mode=False),
+    ):
+        with pytest.raises(InftdaError, match="`across=` was renamed to `cross_tables=`"):
+            former()
+
+
+def test_a_former_name_is_unknown_where_the_new_one_is():
+    with pytest.raises(TypeError, match="impossible"):
+        renamed(impossible=1)
+    with pytest.raises(click.NoSuchOption):
+        show_renamed.main(["--impossible", "x"], standalone_mode=False)
+
+
+def test_every_former_name_is_one_of_a_release_now():
+    names = inspect.signature(inftda.release).parameters
+    assert names.keys() >= {*RENAMED.values()}
+    assert names.keys().isdisjoint(RENAMED)

@@ -51,7 +51,7 @@ def test_a_release_needs_no_extras(tmp_path):
 WINDOWS = f"""
 import os, pkgutil, signal, sys
 import click, cryptography.hazmat.primitives.ciphers, duckdb, flint, jinja2, msgspec, numba
-import pyarrow.parquet, rich.console, rich.progress, yaml
+import pyarrow.parquet, rich.console, rich.progress
 
 for name in ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"):
     sys.modules[name] = None
@@ -72,7 +72,7 @@ for module in pkgutil.walk_packages(inftda.__path__, "inftda.", onerror=lambda _
     except MissingExtraError:
         pass
 from inftda.cli.main import run
-from inftda.ledger.ledger import Ledger
+from inftda.privacy.ledger import Ledger
 {RELEASE[RELEASE.index("import pyarrow") :]}
 assert inftda.open_release(sys.argv[1]).total == 4
 assert sorted(os.listdir(os.path.dirname(sys.argv[1]))) == ["release"]

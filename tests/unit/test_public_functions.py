@@ -8,9 +8,9 @@ import sys
 import pytest
 
 import inftda
-from inftda import screen
 from inftda.errors import InftdaError
 from inftda.noise.bits import SeededSource
+from inftda.util import screen
 
 AREAS = {"region": ["N", "N", "<b>S"], "town": ["1", "2", "3"]}
 FLOWS = {"origin": ["1", "2", "3"], "destination": ["2", "3", "3"], "count": [300, 400, 5_000]}
@@ -30,7 +30,7 @@ def folder(made):
 def test_a_word_can_be_called_whatever_was_loaded_before():
     named = ["plan", "release", "verify", "evaluate", "report"]
     code = (
-        "import inftda.evaluation.evaluate, inftda.pages.report, inftda\n"
+        "import inftda.confidential.comparison, inftda.pages.report, inftda\n"
         "import inspect\n"
         f"for name in {named}:\n"
         "    word = getattr(inftda, name)\n"
@@ -134,3 +134,11 @@ def test_help_names_every_parameter_and_shows_plain_types():
         parameters = inspect.signature(function).parameters
         assert all(f"\n    {name}: " in inspect.getdoc(function) for name in parameters), word
         assert "Annotated" not in str(inspect.signature(function))
+
+
+def test_what_python_shows_of_estimates_and_levels_is_a_line(measured, estimated):
+    assert repr(estimated).startswith("<estimate in memory: ")
+    assert "flows by origin, destination, 20,000 trips in all" in repr(estimated)
+    assert len(repr(estimated)) < 250
+    assert repr(measured.uses[0]).startswith("<all > region: all flows can be used")
+    assert len(repr(measured.uses)) < 120 * len(measured.uses)

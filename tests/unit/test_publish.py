@@ -4,6 +4,9 @@ Where numbers are looked at, the budget is so large that a draw differs from 0 w
 1e-10, or the source is seeded: nothing here depends on luck.
 """
 
+import os
+import stat
+from fractions import Fraction
 from itertools import pairwise
 
 import pandas as pd
@@ -12,16 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import inftda
+from inftda.areas.build import build_tree
 from inftda.errors import BudgetError, InftdaError, IngestError, PrivacyError, TreeError
-from inftda.ledger.budget import Budget
-from inftda.ledger.ledger import Ledger
 from inftda.noise.bits import SeededSource
+from inftda.pipeline import release
+from inftda.privacy.budget import Budget
+from inftda.privacy.ledger import Ledger
 from inftda.privacy.unit import Unit
 from inftda.publication.verify import verify
-from inftda.publish import release
 from inftda.reading import Columns, read_leaves
-from inftda.tree import build_tree
-from inftda.truth import Truth
+from inftda.reading.truth import Truth
 
 AREAS = {"region": ["N", "N", "S", "S"], "town": ["01", "02", "03", "04"]}
 ABROAD = {"land": ["x", "x", "y"], "kreis": ["x1", "x2", "y1"], "stadt": ["p", "q", "r"]}
@@ -154,7 +157,7 @@ def test_what_was_asked_for_is_checked_before_the_table_is_read(tmp_path):
 
 
 def test_the_guarantee_is_the_one_that_was_asked_for():
-    made = publish(epsilon=2, delta=1e-6, accountant="zcdp", split="geometric:1.5")
+    made = publish(epsilon=2, delta=1e-6, accountant="zcdp", split=[1, 1.5, 2.25, 3.375])
     plan = made.manifest.plan
     assert (plan.epsilon, plan.delta, plan.accountant) == (2, 1e-6, "zcdp")
     assert plan.unit == Unit()
@@ -215,7 +218,7 @@ def test_rows_without_a_place_are_refused_unless_their_axis_takes_them(unplaceab
 
 def test_codes_that_have_a_place_outside_are_not_blamed_for_others():
     flows = {**ABROAD_FLOWS, "destination": ["elsewhere", "03"]}
-    with pytest.raises(IngestError, match="unknown destination 'elsewhere'") as caught:
+    with pytest.raises(IngestError, match=r"unknown destination \(not shown") as caught:
         release(flows, AREAS, **BUDGET, columns=Columns(unplaceable={"origin": "outside"}))
     assert "abroad" not in str(caught.value)
 
@@ -238,8 +241,22 @@ def test_a_seed_repeats_a_release_and_makes_it_promise_nothing(tmp_path):
     assert cells(made) == cells(again) != cells(other)
     assert made.manifest.private is False
     again.save(tmp_path / "saved")
-    with pytest.raises(InftdaError, match="promises nothing"):
+    with pytest.raises(InftdaError, match="gives no guarantee"):
         verify(tmp_path / "saved")
+
+
+@pytest.mark.parametrize("source", [None, SeededSource(7)])
+def test_everybody_may_read_a_private_release_and_nobody_else_a_seeded_one(tmp_path, source):
+    before = os.umask(0o022)
+    try:
+        made = release(FLOWS, AREAS, source=source, out=tmp_path / "out", **BUDGET)
+        made.save(tmp_path / "copy")
+        inftda.estimate(made, out=tmp_path / "estimate")
+        inftda.export(made, to="csv", out=tmp_path / "export")
+    finally:
+        os.umask(before)
+    found = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert found == ({0o755, 0o644} if source is None else {0o700, 0o600})
 
 
 def test_the_default_source_is_secure_and_never_the_same():
@@ -264,6 +281,21 @@ def test_a_release_in_memory_and_one_in_a_folder_are_the_same(tmp_path):
     assert cells(memory.save(tmp_path / "saved")) == cells(inftda.open_release(tmp_path / "out"))
 
 
+def test_a_release_is_charged_before_anything_is_drawn(tmp_path, monkeypatch):
+    """Whoever stops it while it draws may have seen some of the noise."""
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add("census", Unit(), Budget.make(rho=1))
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("inftda.pipeline.release_counts", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        release(FLOWS, AREAS, rho="1/4", ledger=ledger, dataset="census", out=tmp_path / "out")
+    assert ledger.dataset("census").spending.spent == Fraction(1, 4)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_release_is_charged_to_its_ledger(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger.db")
     ledger.add("census", Unit(), Budget.make(rho=1))
@@ -276,7 +308,7 @@ def test_a_release_is_charged_to_its_ledger(tmp_path):
 
 def test_nothing_is_published_that_was_not_all_drawn(monkeypatch, tmp_path):
     # Tables of the plan are passed over.
-    monkeypatch.setattr("inftda.tree.Tree.off_tree_at", lambda *_: ())
+    monkeypatch.setattr("inftda.tree.Tree.cross_tables_at", lambda *_: ())
     for out in (None, tmp_path / "out"):
         with pytest.raises(BudgetError, match="not drawn"):
             release(FLOWS, AREAS, out=out, **BUDGET)
@@ -287,7 +319,7 @@ def test_nothing_is_published_that_was_not_all_drawn(monkeypatch, tmp_path):
     ("options", "more"),
     [
         ({}, {"areas.csv", "measurements.parquet"}),
-        ({"across": 0, "measurements": "totals"}, {"areas.csv"}),
+        ({"cross_tables": 0, "measurements": "totals"}, {"areas.csv"}),
         ({"axis": {"destination": {"land": ["01", "02", "03", "04"]}}},
          {"areas-1.csv", "areas-2.csv", "measurements.parquet"}),
     ],
@@ -315,7 +347,7 @@ def test_threads_limit_reading_and_sorting_too(monkeypatch):
 
         return call
 
-    monkeypatch.setattr("inftda.publish.read_leaves", noting("reading", read_leaves))
+    monkeypatch.setattr("inftda.pipeline.read_leaves", noting("reading", read_leaves))
     monkeypatch.setattr(Truth, "of", noting("sorting", Truth.of))
     publish(threads=1)
     assert given == {"reading": 1, "sorting": 1}
@@ -334,3 +366,35 @@ def test_a_folder_keeps_the_order_of_the_areas(tmp_path):
     (tmp_path / "out/areas.csv").write_text("\n".join(sorted(text.split(), reverse=True)) + "\n")
     with pytest.raises(InftdaError, match=r"areas\.csv is not what the manifest was written for"):
         verify(tmp_path / "out")
+
+
+def test_the_first_edition_makes_the_folder_of_the_series_and_a_refused_one_does_not(tmp_path):
+    out = tmp_path / "series" / "2024"
+    for wrong in ({"counts": ""}, {"flows": FLOWS.drop(["origin"])}):
+        with pytest.raises(InftdaError):
+            publish(**wrong, out=out, edition="2024")
+        assert not list(tmp_path.iterdir())
+    publish(out=out, edition="2024")
+    publish(out=tmp_path / "series" / "2025", edition="2025")
+    assert len(list((tmp_path / "series").iterdir())) == 2
+
+
+def test_a_failed_first_edition_leaves_no_folder_of_the_series(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("inftda.pipeline.write_public_files", fail)
+    with pytest.raises(KeyboardInterrupt):
+        publish(out=tmp_path / "series" / "2024", edition="2024")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_note_on_an_exception_says_that_nothing_was_published(monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("inftda.pipeline.release_counts", fail)
+    with pytest.raises(MemoryError) as caught:
+        publish()
+    [note] = caught.value.__notes__
+    assert note.startswith("nothing was published and nothing is left on disk; no ledger was")

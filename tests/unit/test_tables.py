@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from inftda import tables
 from inftda.errors import HierarchyError
-from inftda.tables import as_numpy, distinct, read_strings
+from inftda.util import tabular as tables
+from inftda.util.tabular import as_numpy, distinct, read_strings
 
 CODES = {"region": ["01", "01", "02"], "town": ["001001", "001002", "002001"]}
 TEXT = "region,town\n01,001001\n01,001002\n02,002001\n"
@@ -179,7 +179,7 @@ def test_a_file_that_is_not_what_its_name_says_is_named(tmp_path, name, content)
     [
         ("nowhere.csv", r"no file .*nowhere\.csv.*areas table.*check"),
         ("", "no file"),
-        ("areas.ods", r"areas\.ods.*use \.csv.*\.parquet or \.xlsx"),
+        ("areas.ods", r"areas\.ods.*use one of \.csv.*\.parquet.*\.xlsx"),
     ],
 )
 def test_a_path_that_is_no_table_is_named(tmp_path, name, says):
@@ -190,7 +190,7 @@ def test_a_path_that_is_no_table_is_named(tmp_path, name, says):
 
 @pytest.mark.parametrize("source", [None, 7, [{"town": "1"}]])
 def test_what_is_no_table_is_refused_with_what_would_be_one(source):
-    with pytest.raises(HierarchyError, match=r"areas table is a .*CSV or Parquet.*pandas"):
+    with pytest.raises(HierarchyError, match=r"areas table is a .*CSV, Parquet, .*pandas"):
         read(source)
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from inftda.threads import BACKLOG, Crew
+from inftda.util.threads import BACKLOG, ThreadPool
 from patience import PATIENCE
 
 
@@ -19,12 +19,12 @@ def slowly_squared(number):
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
 @pytest.mark.parametrize("n", [0, 1, 2, 50])
 def test_results_come_in_the_order_of_the_items(threads, n):
-    assert list(Crew(threads).map(slowly_squared, range(n))) == [i**2 for i in range(n)]
+    assert list(ThreadPool(threads).map(slowly_squared, range(n))) == [i**2 for i in range(n)]
 
 
-def threads_that_meet(crew):
+def threads_that_meet(pool):
     """Which threads work, if the first item of each waits until all have one."""
-    meeting, met = threading.Barrier(crew.threads), set()
+    meeting, met = threading.Barrier(pool.threads), set()
 
     def work(_):
         name = threading.get_ident()
@@ -33,15 +33,17 @@ def threads_that_meet(crew):
             meeting.wait(PATIENCE)
         return name
 
-    return set(crew.map(work, range(20 * crew.threads)))
+    return set(pool.map(work, range(20 * pool.threads)))
 
 
 def test_all_threads_work():
-    assert len(threads_that_meet(Crew(3))) == 3
+    assert len(threads_that_meet(ThreadPool(3))) == 3
 
 
 def test_one_thread_is_the_caller():
-    assert set(Crew(1).map(lambda _: threading.get_ident(), range(5))) == {threading.get_ident()}
+    assert set(ThreadPool(1).map(lambda _: threading.get_ident(), range(5))) == {
+        threading.get_ident()
+    }
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
@@ -57,7 +59,7 @@ def test_items_are_taken_no_further_ahead_than_the_backlog(threads):
     def work(number):
         time.sleep(0.05 if number % 400 == 0 else 0)
 
-    for taken, _ in enumerate(Crew(threads).map(work, items()), 1):
+    for taken, _ in enumerate(ThreadPool(threads).map(work, items()), 1):
         assert len(given) <= taken + threads * BACKLOG + 1
 
 
@@ -72,12 +74,12 @@ def test_a_failure_reaches_the_caller_and_stops_the_rest(threads):
         time.sleep(0.001)
         return number
 
-    crew, taken = Crew(threads), []
+    pool, taken = ThreadPool(threads), []
     with pytest.raises(ValueError, match="the twentieth"):
-        taken.extend(crew.map(work, range(1000)))
+        taken.extend(pool.map(work, range(1000)))
     assert taken == sorted(taken)
     assert len(begun) < 60
-    assert list(crew.map(lambda number: number, range(9))) == list(range(9)), "it can go on"
+    assert list(pool.map(lambda number: number, range(9))) == list(range(9)), "it can go on"
 
 
 def test_who_stops_early_waits_for_what_is_under_way_and_for_nothing_else():
@@ -88,7 +90,7 @@ def test_who_stops_early_waits_for_what_is_under_way_and_for_nothing_else():
         time.sleep(0.02)
         done.append(number)
 
-    results = Crew(2).map(work, range(1000))
+    results = ThreadPool(2).map(work, range(1000))
     next(results)
     results.close()
     assert sorted(done) == sorted(running)
@@ -97,10 +99,10 @@ def test_who_stops_early_waits_for_what_is_under_way_and_for_nothing_else():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_takes_threads_of_its_own():
-    crew = Crew(2)
-    assert list(crew.map(slowly_squared, range(9))) == [i**2 for i in range(9)]
+    pool = ThreadPool(2)
+    assert list(pool.map(slowly_squared, range(9))) == [i**2 for i in range(9)]
     context = multiprocessing.get_context("fork")
-    child = context.Process(target=lambda: list(crew.map(slowly_squared, range(9))))
+    child = context.Process(target=lambda: list(pool.map(slowly_squared, range(9))))
     child.start()
     child.join(PATIENCE)
     is_stuck = child.is_alive()

@@ -7,9 +7,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from inftda.areas.build import build_tree, default_order
 from inftda.errors import TreeError
-from inftda.hierarchy import Hierarchy
-from inftda.tree import DESTINATION, ORIGIN, Axis, Tree, build_tree, default_order, interleave
+from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
+from inftda.tree.hierarchy import Hierarchy
+from inftda.tree.tree import interleave
+from random_trees import origin_first
 
 # Two regions (4 + 2 towns), three provinces (3 + 1 + 2).
 AREAS = Hierarchy.read(
@@ -67,7 +70,7 @@ def test_the_ends_are_refined_in_turn():
     ]
     assert tree.order == (DESTINATION, ORIGIN) * 3
     assert tree.is_od
-    tree = Tree.origin_first(AREAS)
+    tree = origin_first(AREAS)
     assert names(tree)[1:3] == ["region > all", "region > region"]
     assert tree.order == (ORIGIN, DESTINATION) * 3
 
@@ -129,7 +132,7 @@ def test_a_tree_of_one_leaf_measures_nothing():
     "tree",
     [
         pytest.param(Tree.destination_first(AREAS), id="destination tree"),
-        pytest.param(Tree.origin_first(AREAS, ZONES), id="different depths"),
+        pytest.param(origin_first(AREAS, ZONES), id="different depths"),
         pytest.param(Tree.destination_first(WITH_TRIVIAL, AREAS), id="trivial steps"),
         pytest.param(
             Tree.build([Axis("d", AREAS), Axis("m", MODES), Axis("z", ZONES)], "ddmzd"),
@@ -173,7 +176,7 @@ def test_the_default_order_of_the_two_ends_is_the_destination_tree():
     assert tuple(default_order(tree.axes)) == tree.order
     ends = {ORIGIN: AREAS, DESTINATION: ZONES}
     by_turns = build_tree(axis=ends, order=(ORIGIN, DESTINATION))
-    assert by_turns == Tree.origin_first(AREAS, ZONES)
+    assert by_turns == origin_first(AREAS, ZONES)
 
 
 def test_interleaving_takes_one_level_of_each_axis_in_turn():

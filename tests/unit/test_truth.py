@@ -8,10 +8,10 @@ import pytest
 from reference_truth import child_ordinal, code_paths, refinement_path, true_nodes
 
 from inftda.errors import IngestError, TreeError
-from inftda.hierarchy import Hierarchy
-from inftda.threads import Crew
+from inftda.reading.truth import FEW, MAX_TOTAL, Truth, check_total
 from inftda.tree import Axis, Marginal, Tree
-from inftda.truth import FEW, Truth
+from inftda.tree.hierarchy import Hierarchy
+from random_trees import origin_first
 
 AREAS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
 ONE = Hierarchy.read({"state": ["I"]})
@@ -33,7 +33,7 @@ def comb(depth, fan, *, at=0):
 
 TREES = {
     "destination tree": Tree.destination_first(AREAS),
-    "different depths": Tree.origin_first(AREAS, comb(3, 3)),
+    "different depths": origin_first(AREAS, comb(3, 3)),
     "trivial steps": Tree.destination_first(
         Hierarchy.read(
             {"s": ["I"] * 3, "r": ["N", "N", "S"], "a": ["n", "n", "s"], "t": list("123")}
@@ -102,13 +102,12 @@ def test_nodes_of_every_level_are_those_of_the_twin(name, spread):
         for parent, (low, high) in zip(parents, slices, strict=True):
             assert {path[:-1] for path in paths[low:high]} == {parent}
         assert (
-            sorted(zip(parents, known.parents(Crew(1))[1].tolist(), strict=True))
-            == expected[index - 1]
+            sorted(zip(parents, known.parents().value.tolist(), strict=True)) == expected[index - 1]
         )
         assert (np.diff(known.key) > 0).all()
         if number:
             above = truth.levels[number - 1]
-            assert above.count[truth.above(number)].tolist() == known.parents(Crew(1))[1].tolist()
+            assert above.count[truth.above(number)].tolist() == known.parents().value.tolist()
     leaves, count = truth.leaves
     paths = paths_of(tree, len(tree.order), leaves)
     assert sorted(zip(paths, count.tolist(), strict=True)) == expected[-1]
@@ -118,7 +117,7 @@ def test_nodes_of_every_level_are_those_of_the_twin(name, spread):
 def test_margins_and_sums_at_any_depths_are_those_of_the_leaves(name):
     tree = TREES[name]
     areas, value = random_leaves(tree, 60, seed=2)
-    found = Truth.from_leaves(tree, areas, value).margins
+    found = Truth.from_leaves(tree, areas, value).marginal_totals
     for number, (axis, margin) in enumerate(zip(tree.axes, found, strict=True)):
         depths = [0] * len(tree.axes)
         depths[number] = axis.hierarchy.depth
@@ -135,7 +134,7 @@ def test_how_many_threads_sort_does_not_matter(monkeypatch, threads):
     tree = TREES["four axes"]
     areas, value = random_leaves(tree, 3_000, spread=40)
     expected = Truth.from_leaves(tree, areas, value, threads=1)
-    monkeypatch.setattr("inftda.truth.FEW", 0)
+    monkeypatch.setattr("inftda.reading.truth.FEW", 0)
     found = Truth.from_leaves(tree, areas, value, threads=threads)
     for one, other in zip(found.levels, expected.levels, strict=True):
         assert (one.node.tolist(), one.count.tolist()) == (
@@ -219,3 +218,13 @@ def test_memory_follows_the_leaves_and_not_the_pairs_of_areas():
     small, large = peak_of(tree, FEW // 2), peak_of(tree, FEW)
     assert large - small < 120 * FEW // 2
     assert large < 120 * FEW + 4 * 10**6
+
+
+def test_a_total_that_is_refused_is_not_in_the_message():
+    check_total(MAX_TOTAL)
+    total = 98_765_432_123_456_789
+    with pytest.raises(IngestError) as caught:
+        check_total(total)
+    digits = "".join(letter for letter in str(caught.value) if letter.isdigit())
+    assert digits == "243"  # of 2^43, and of nothing else
+    assert caught.value.__cause__ is None

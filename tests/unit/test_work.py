@@ -17,13 +17,13 @@ from inftda.demo import make_country
 from inftda.mechanism.topdown import release_counts
 from inftda.noise import bits
 from inftda.noise.bits import SeededSource
-from inftda.privacy.plan import make_plan
+from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import Unit
+from inftda.reading.truth import Truth
 from inftda.tree import Tree
-from inftda.truth import Truth
 
 #: Of the tree and of Python, whatever the number of leaves.
-BYTES_FIXED = 1_000_000
+BYTES_FIXED = 1_500_000
 #: Of a noisy count, which is kept.
 BYTES_PER_DRAW = 8
 
@@ -58,7 +58,7 @@ def release(counts, *, rho=1, unit=None, seed=1):
         words[array.dtype.itemsize] += len(array)
         original(self, array, *rows)
 
-    plan = make_plan(counts.tree, unit or Unit(), rho=rho)
+    plan = make_plan(counts.tree, unit or Unit(), rho=rho, method="paper")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bits.Bits, "fill", noted)
         leaves = fake_noise.release(counts, plan, record, seed=seed).leaves
@@ -114,7 +114,7 @@ def test_memory_of_the_loop_follows_the_survivors_and_not_the_pairs():
     assert counts.tree.levels[-1].n_nodes == 2_500_000_000
 
     def run():
-        account = make_plan(counts.tree, Unit(), rho=1).account()
+        account = make_plan(counts.tree, Unit(), rho=1, method="paper").account()
         return release_counts(counts, account, SeededSource(1), threads=1)
 
     run()  # kernels are loaded, tables are made: that is not the loop's memory

@@ -8,7 +8,7 @@ import pytest
 
 import inftda
 from inftda.errors import InftdaError, IngestError, MissingExtraError
-from inftda.tables import read_sheets
+from inftda.util.tabular import read_sheet
 
 openpyxl = pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
 
@@ -87,7 +87,7 @@ def test_a_coloured_row_does_not_make_the_others_as_long(tmp_path):
     book.save(tmp_path / "wide.xlsx")
     tracemalloc.start()
     try:
-        names, columns = read_sheets([tmp_path / "wide.xlsx"], what="it", error=InftdaError)
+        names, columns = read_sheet(tmp_path / "wide.xlsx", what="it", error=InftdaError)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

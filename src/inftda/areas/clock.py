@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-from inftda.hierarchy import Hierarchy
-from inftda.places import Places
+from inftda.tree.hierarchy import Hierarchy
+from inftda.tree.places import Places
 
 #: What can be counted by besides areas; the axis is called so.
 ClockPart = Literal["hour", "weekday"]

@@ -1,6 +1,6 @@
 """Files of polygons: GeoJSON, GeoPackage, shapefile, FlatGeobuf; also geopandas frames.
 
-Such files are often downloaded from strangers. GDAL chooses a driver by what is in a file, whatever
+Such files may be hostile. GDAL chooses a driver by what is in a file, whatever
 its ending, and some drivers run programs: a file called `towns.geojson` may open any other file of
 this machine, or a URL, and query it with SQL. The names of areas are published, and so would be the
 answer. This module therefore decides what a file is, and lets no library decide it.
@@ -37,7 +37,7 @@ _BY_GDAL: Final = {
 }
 #: Among so many bytes there is a zero, where text drivers stop looking.
 _START: Final = 12
-#: What libraries raise for a damaged file; the last two are slips of pyogrio.
+#: Exceptions of libraries for a damaged file; the last two are slips of pyogrio.
 _UNREADABLE: Final = (
     OSError, ValueError, RuntimeError, msgspec.MsgspecError, sqlite3.Error, LookupError, NameError,
 )  # fmt: skip
@@ -54,7 +54,7 @@ class Features(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """What a file holds: attributes by name, geometries, and their coordinate system."""
+    """Content of a file: attributes by name, geometries, and their coordinate system."""
 
     columns: dict[str, Sequence[Any]]
     geometries: Geometries

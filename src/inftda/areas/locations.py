@@ -1,4 +1,4 @@
-"""Where areas lie and what they are called, for everybody who shows them: pages, exports, models.
+"""Locations and names of areas, for pages, exports and models.
 
 Public facts, never part of a sum. They come from files that a user gives, and where those say
 nothing, from the areas themselves. A names file has the columns level, code and name; a centroids
@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inftda.errors import HierarchyError, InftdaError
-from inftda.hierarchy import Hierarchy
-from inftda.places import MAX_LAT, MAX_LON
-from inftda.tables import find_texts, read_strings
+from inftda.tree.hierarchy import Hierarchy
+from inftda.tree.places import MAX_LAT, MAX_LON
+from inftda.util.tabular import find_texts, read_strings
 
-#: What people call the columns of longitudes and latitudes.
+#: Usual names of columns of longitudes and latitudes.
 LON_NAMES: Final = ("lon", "longitude", "lng", "long")
 LAT_NAMES: Final = ("lat", "latitude")
 _TURN: Final = 360.0

@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from inftda.areas.cells import CellPlacer, resolution_of
+from inftda.areas.grids import CellPlacer, resolution_of
 from inftda.areas.wkb import rings
 from inftda.errors import HierarchyError
-from inftda.hierarchy import Hierarchy
-from inftda.kernels import inlined_kernel, kernel
+from inftda.tree.hierarchy import Hierarchy
+from inftda.util.kernels import inlined_kernel, kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

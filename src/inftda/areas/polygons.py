@@ -14,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.errors import HierarchyError, MissingExtraError
-from inftda.places import MAX_LAT, MAX_LON
-from inftda.tables import find_texts
+from inftda.tree.places import MAX_LAT, MAX_LON
+from inftda.util.tabular import find_texts
 
 Geometries = NDArray[Any]
 
@@ -166,7 +166,7 @@ def _check_apart(geometries: Geometries, names: Sequence[str], label: str) -> No
 
 
 def as_outlines(geometries: Geometries) -> pa.BinaryArray:
-    """As they are kept: see `wkb`."""
+    """Convert to the WKB that `inftda.areas.wkb` accepts."""
     return pa.array(shapely().to_wkb(geometries, byte_order=1), pa.binary())
 
 

@@ -18,10 +18,10 @@ from inftda.areas import polygons
 from inftda.areas.features import ENDINGS, has_features, read_features
 from inftda.areas.locations import LAT_NAMES, LON_NAMES, degrees
 from inftda.errors import HierarchyError
-from inftda.hierarchy import Hierarchy
-from inftda.places import MAX_LAT, MAX_LON, MAX_NAME, Places, tidy
-from inftda.stores import ZIP, is_remote, local_file
-from inftda.tables import TABLE_ENDINGS, as_strings, distinct, find_texts, read_table
+from inftda.tree.hierarchy import Hierarchy
+from inftda.tree.places import MAX_LAT, MAX_LON, MAX_NAME, Places, tidy
+from inftda.util.stores import ZIP, is_remote, local_file
+from inftda.util.tabular import TABLE_ENDINGS, as_strings, distinct, find_texts, read_table
 
 #: The levels from coarse to fine; as a mapping, with the column of the names of each.
 Levels = Sequence[str] | Mapping[str, str | None]
@@ -33,7 +33,7 @@ _SAY: Final = "`levels=`"
 
 
 def read_areas(source: Any, *, levels: Levels | None = None) -> Hierarchy:
-    """A hierarchy, with what else is known of its areas.
+    """Read a hierarchy with names, locations and outlines of its areas.
 
     Args:
         source: a hierarchy, which is given back; a CSV or Parquet file or any table that speaks
@@ -113,8 +113,10 @@ def _choose(present: Sequence[str], levels: Levels | None) -> _Columns:
     asked = dict(levels) if isinstance(levels, Mapping) else dict.fromkeys(levels or ())
     for column in [*asked, *filter(None, asked.values())]:
         if column not in present:
+            alike = [name for name in present if name.casefold() == column.casefold()]
+            hint = f"did you mean {alike[0]!r}? It" if alike else "it"
             raise HierarchyError(
-                f"the {_WHAT} has no column {column!r} ({_SAY}); it has {', '.join(present)}"
+                f"the {_WHAT} has no column {column!r} ({_SAY}); {hint} has {', '.join(present)}"
             )
     free = [column for column in present if column not in asked]
     lon, lat, outline = (_first(free, wanted) for wanted in (LON_NAMES, LAT_NAMES, _OUTLINE))
@@ -151,7 +153,7 @@ def _nested(table: pa.Table, *, is_chosen: bool) -> Hierarchy:
 
 
 def _hint(table: pa.Table, *, is_chosen: bool) -> str:
-    """What people often get wrong, for columns that do not nest."""
+    """Explain the usual mistakes behind columns that do not nest."""
     names = table.column_names
     sizes = [pc.count_distinct(table.column(name)).as_py() for name in names]
     if sizes != sorted(sizes) and sizes[::-1] == sorted(sizes):

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.errors import HierarchyError
-from inftda.places import MAX_LAT, MAX_LON
+from inftda.tree.places import MAX_LAT, MAX_LON
 
 _POLYGON, _MULTIPOLYGON = 3, 6
 _HEAD: Final = struct.Struct("<BII")
@@ -39,7 +39,7 @@ def rings(outline: bytes) -> list[NDArray[np.float64]]:
 
 
 def check_outlines(outlines: pa.BinaryArray) -> None:
-    """Refuse what is not a polygon in degrees.
+    """Refuse geometries that are no polygons in degrees.
 
     Args:
         outlines: null where there is none.

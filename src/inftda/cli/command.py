@@ -1,53 +1,48 @@
 """From a Python function to a command: its options, help, configuration, and the call.
 
-The parameters of the function carry their options (`inftda.options`). Only what somebody has given
-is passed on, so defaults stand in Python alone.
+The parameters of the function carry their options (`inftda.options`). Only given options
+are passed on, so defaults stand in Python alone.
 """
 
 import inspect
-import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Final, get_args
+from typing import Any, Final, get_args
 
 import click
 
 from inftda.errors import InftdaError
 from inftda.options import (
     AREAS,
-    PROMISE,
+    GUARANTEE,
     RUN,
     TABLE,
     Group,
     Option,
+    check_renamed,
     metadata,
     names,
     signature_of,
     whole_numbers,
 )
-from inftda.screen import Meter
+from inftda.util.screen import Meter
 
-#: Options of the command line alone.
-Quiet = Annotated[bool, Option("Say nothing unless it fails.")]
-Json = Annotated[bool, Option("Print one JSON object instead.")]
-Force = Annotated[bool, Option("Replace the file if it is there.")]
-OutFile = Annotated[Path | None, Option("File to write, in place of the screen.")]
-
-_PANELS: Final = (None, TABLE, AREAS, PROMISE, RUN)
+_PANELS: Final = (None, TABLE, AREAS, GUARANTEE, RUN)
 _CONFIG: Final = Option(
-    "Options from a TOML file, [COMMAND] for those of one command only; flags win.",
+    "TOML file of options; those below [COMMAND] are for one command. The command line wins.",
     metavar="FILE",
 )
 
 
 class Call:
-    """The Python function of a command, with what was given for it.
+    """The Python function of a command, with its given arguments.
 
     Attributes:
-        given: parameter to value, of those that were given.
+        given: the given parameters, by name.
     """
 
     def __init__(self, function: Callable[..., Any], given: dict[str, Any]) -> None:
@@ -69,22 +64,33 @@ class Call:
             raise InftdaError(f"give {' and '.join(spelled)}")
         return self._function(*arguments, **self.given, **more)
 
-    def with_progress(self, unit: str, *, shown: bool, **more: Any) -> Any:
-        """Call it while a bar shows how far it is, and say if it has to be compiled first."""
-        from inftda import kernels  # noqa: PLC0415 - numba, which commands that read do not need
-
-        if shown and sys.stderr.isatty() and not kernels.are_kept():
-            click.echo("Compiling for this machine, once: some 20 seconds ...", err=True)
-        with Meter(unit, shown=shown) as progress:
+    def with_progress(self, unit: str, *, quiet: bool, json: bool, **more: Any) -> Any:
+        """Call it with a progress bar, and report if kernels are compiled meanwhile."""
+        with (
+            announced_compilation(shown=not quiet),
+            Meter(unit, shown=not (quiet or json)) as progress,
+        ):
             return self(progress=progress, **more)
 
 
+@contextmanager
+def announced_compilation(*, shown: bool = True) -> Iterator[None]:
+    """Report on standard error, once, if kernels are compiled in the block: it takes time."""
+    if not shown:
+        yield
+        return
+    from inftda.util import kernels  # noqa: PLC0415 - numba, which commands that read do not need
+
+    with kernels.when_compiling(lambda words: click.echo(words, err=True)):
+        yield
+
+
 class _Parameter:
-    """One option of a command: where it belongs, and how it is spelled.
+    """One option of a command: its parameter, its kind and its spelling.
 
     Attributes:
         name: of the parameter in Python.
-        option: what it means.
+        option: its help and its parser.
         kind: type of its value where it is not parsed.
         default: in Python.
         is_several: whether it takes several values, by comma.
@@ -105,7 +111,7 @@ class _Parameter:
         return f"--{self.name.strip('_').replace('_', '-')}"
 
     def as_click(self) -> click.Parameter:
-        """The same for the parser."""
+        """Return the parameter for the parser."""
         option = self.option
         is_parsed = option.parse is not None or (self.is_several and self.kind is not bool)
         common: dict[str, Any] = {
@@ -132,7 +138,7 @@ class _Parameter:
         return made  # type: ignore[no-any-return] # a click.Option with a panel
 
     def _help(self) -> str:
-        # What is said of Python comes last.
+        # Notes about Python come last.
         text = self.option.help.partition(" In Python")[0].replace("`", "")
         notes = ["may be repeated"] if self.option.is_repeated else []
         if self.is_several and self.kind is not bool:
@@ -144,7 +150,7 @@ class _Parameter:
         return f"{text}  [{'; '.join(notes)}]" if notes else text
 
     def read(self, given: Any) -> Any:
-        """From what was given on the command line to the value.
+        """Parse the text given on the command line.
 
         Raises:
             InftdaError: it cannot be read.
@@ -189,7 +195,7 @@ def _values(make: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_group(values: dict[str, Any], name: str, group: Group, given: dict[str, Any]) -> None:
-    """What is made of several options, if one of them was given."""
+    """Build the value of a group of options, if one of them was given."""
     if group.is_several:
         options = {
             one.name: one.read(given[one.name])
@@ -209,10 +215,28 @@ def _add_group(values: dict[str, Any], name: str, group: Group, given: dict[str,
 
 
 class Command(click.Command):
-    """A command whose help is in panels."""
+    """A command with help in panels, whose options may be given once each."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments.
+
+        Raises:
+            click.UsageError: an option that takes one value is given twice.
+        """
+        try:
+            *_, given = self.make_parser(ctx).parse_args([*args])
+        except click.NoSuchOption as problem:
+            name = problem.option_name.strip("-").replace("-", "_")
+            check_renamed([name], {one.name for one in self.params})
+            raise
+        for one in given:
+            if isinstance(one, click.Option) and not one.multiple and given.count(one) > 1:
+                spelled = "/".join([*one.opts, *one.secondary_opts])
+                raise click.UsageError(f"{spelled} is given twice; give it once", ctx)
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a section for each panel, those that most people need first."""
+        """Write a section for each panel, in the order of most use."""
         places = [one for one in self.get_params(ctx) if isinstance(one, click.Argument)]
         if places:
             with formatter.section("Arguments"):
@@ -234,12 +258,12 @@ class Command(click.Command):
 def command(
     function: Callable[..., Any] | None = None, *, name: str | None = None
 ) -> Callable[[Callable[..., None]], Command]:
-    """A command from a function that shows what it does.
+    """Make a command from a function that shows a result.
 
     Args:
-        function: what is called in Python; its options are those of the command. What shows it
-            takes a `Call` first, and may have options of its own.
-        name: of the command, if it is not the name of what shows it.
+        function: the Python function that is called; its options are those of the command. The
+            showing function takes a `Call` first, and may have options of its own.
+        name: of the command, if it is not the name of the showing function.
     """
 
     def decorate(show: Callable[..., None]) -> Command:
@@ -307,6 +331,7 @@ def _configured(path: Path, options: dict[str, _Parameter]) -> dict[str, Any]:
         if name is not None:
             found[name] = _as_given(path, key, options[name], value)
         elif key in section or not _is_known(key, context, group):
+            check_renamed([key.replace("-", "_")], options)
             near = get_close_matches(key.replace("-", "_"), list(options), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             if key == own:

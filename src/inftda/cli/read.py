@@ -1,134 +1,101 @@
-"""`inftda query`, `change`, `verify` and `keygen`: what readers of a release use."""
+"""`inftda query`, `change`, `verify` and `keygen`: commands for readers of a release."""
 
+from collections import defaultdict
 from pathlib import Path
-from typing import Annotated, Any
-
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
+from typing import Annotated, Any, Final
 
 from inftda.cli import output
-from inftda.cli.command import Call, Force, OutFile, command
-from inftda.editions.series import is_series, open_series, with_edition
+from inftda.cli.answer import Answer
+from inftda.cli.command import Call, command
 from inftda.errors import InftdaError
-from inftda.estimates import ESTIMATE, open_estimate
-from inftda.files import check_file, whole_file
-from inftda.options import KeepFormulas, Option, Released
-from inftda.pages import editions
+from inftda.estimates.estimate import ESTIMATE, open_estimate
+from inftda.options import Group, Option, Released
+from inftda.pages import change as editions
 from inftda.publication import verify as checks
 from inftda.publication.manifest import TRIPS
 from inftda.publication.query import FLOW, LISTED
 from inftda.publication.release import Release, open_release
+from inftda.publication.reliability import counting_note, listed_note, warnings
 from inftda.publication.signature import make_keys
-from inftda.publication.trust import counting_note, listed_note, warnings
-from inftda.tables import disarmed_table
+from inftda.publication.summary import release_guarantee
+from inftda.series.series import is_series, joined, open_series
 from inftda.tree import DESTINATION, ORIGIN
 
-_FORMATS = ("table", "csv", "json", "parquet")
-_Format = Annotated[
-    str | None,
-    Option("How to write it; by default as the file ends, else a table.", "|".join(_FORMATS)),
-]
+ON_SCREEN: Final = Answer()
 #: Rows of changes on the screen, at most.
 _MOST_LINES = 40
 
 
 @command(Release.flows)
-def query(  # noqa: PLR0913 - where the answer goes
+def query(
     call: Call,
     *,
     release: Released,
     estimate: Annotated[
         Path | None,
-        Option("Estimate made from the release: show it in place of released flows.", "FOLDER"),
+        Option("Estimate to show in place of released flows.", "FOLDER", Path),
     ] = None,
     fit: Annotated[
         bool,
         Option(
-            "Instead of flows, how their sums agree with each measured table: rms_z is their "
-            "difference in noise scales, right at about 1 or less, and beyond_3 the percentage of "
-            "cells where it is above 3, right at about 0.3 or less."
+            "Instead of flows, the agreement of their sums with each measured table: rms_z is the "
+            "difference in standard deviations of the noise, expected at 1 or less, and "
+            "beyond_3 the percentage of cells where it is above 3, expected at 0.3 or less."
         ),
     ] = False,
-    format_: _Format = None,
-    out: OutFile = None,
-    force: Force = False,
-    keep_formulas: KeepFormulas = False,
+    answer: Annotated[Answer, Group(Answer)] = ON_SCREEN,
 ) -> None:
-    """Sum up the flows of a release between areas of any levels."""
-    out = None if out is None else Path(out)
-    kind = output.kind_of(_FORMATS, format_, out)
-    if out is not None:
-        check_file(out, force=force)
+    """Sum up the flows of a release by areas of any level."""
+    answer.check()
     if fit and (call.given or estimate):
         raise InftdaError("`fit=True` shows all measured tables; leave out levels and filters")
     if estimate is not None and is_series(release):
         raise InftdaError("`estimate=` is of one release; ask for one edition")
     opened = open_series(release).editions if is_series(release) else {"": open_release(release)}
-    notes: dict[str, None] = {}
-    tables = []
+    notes, tables = defaultdict[str, list[str]](list), {}
     for edition, found in opened.items():
         if estimate is not None:
             flows = _estimated(call, found, estimate)
         else:
             flows = found.fit() if fit else call(found)
-        notes |= dict.fromkeys(filter(None, _notes(call, found, flows)))
-        tables.append(with_edition(flows, edition) if edition else flows)
-    _give(pa.concat_tables(tables), kind, out, keep_formulas=keep_formulas)
-    for words in notes:
-        output.say(f"Note:       {words}", err=True)
+        for words in filter(None, _notes(call, found, flows)):
+            notes[words].append(edition)
+        tables[edition] = flows
+    answer.give(joined(tables) if is_series(release) else tables[""])
+    for words, which in notes.items():
+        whose = "" if len(which) == len(opened) else f"{', '.join(which)}: "
+        output.say(f"Note:       {whose}{words}", err=True)
 
 
 @command(editions.change)
 def change(
     call: Call,
     *,
-    format_: _Format = None,
-    out: OutFile = None,
-    keep_formulas: KeepFormulas = False,
+    answer: Annotated[Answer, Group(Answer)] = ON_SCREEN,
 ) -> None:
-    """What changed between two editions: intervals and verdicts from the noise of both."""
-    out = None if out is None else Path(out)
-    kind = output.kind_of(_FORMATS, format_, out)
-    if out is not None:
-        check_file(out, force=bool(call.given.get("force")))
+    """Compare two editions of a table: intervals and verdicts from the noise of both."""
+    answer.check()
     found = call()
     table, left = found.table, 0
-    if kind == "table" and out is None:  # the rest is for a file
+    if answer.is_for_people:  # the rest is for a file
         left = max(0, len(table) - _MOST_LINES)
         table = table.slice(0, _MOST_LINES)
-    _give(table, kind, out, keep_formulas=keep_formulas)
+    answer.give(table)
     if left:
         output.say(f"... and {left:,} more; `out='changes.csv'` has all", err=True)
-    output.say(f"In words:   {found.describe()}", err=True)
-    if "html" in call.given:
-        output.say(f"Page:       {call.given['html']}", err=True)
-
-
-def _give(table: pa.Table, kind: str, out: Path | None, *, keep_formulas: bool) -> None:
-    """Print or write an answer."""
-    if kind == "parquet" and out is None:
-        raise InftdaError("parquet cannot be printed; give a file with `out=`")
-    if kind == "parquet" and out is not None:
-        with whole_file(out) as partial:
-            pq.write_table(table, partial)
-    elif kind == "csv":
-        output.give(_as_csv(table if keep_formulas else disarmed_table(table)), out)
-    elif kind == "json":
-        output.give(output.as_json(table.to_pylist()) + "\n", out)
-    else:
-        output.give(output.as_text(table), out)
+    page = [("Page", str(call.given["html"]))] if "html" in call.given else []
+    output.show([*found.notes(), *page], err=True)
 
 
 def _estimated(call: Call, release: Release, folder: Path) -> Any:
-    """What was asked for, of an estimate."""
+    """Flows of an estimate at the levels that were asked for."""
     made, given = open_estimate(folder), {"intervals": False} | call.given
     made.check_release(release)
     return made.flows(release=release, **given)
 
 
 def _notes(call: Call, release: Release, flows: Any) -> list[str]:
-    """What readers of an answer must know; some may be empty."""
+    """Notes and warnings for readers of an answer; some may be empty."""
     notes = [counting_note(release)]
     if (what := release.manifest.counted.what) != TRIPS:
         notes.append(f"numbers count {what}")
@@ -138,8 +105,7 @@ def _notes(call: Call, release: Release, flows: Any) -> list[str]:
         use = release.use_at(_depths(release, call))
         notes.append("" if use is None or use.is_all else use.describe())
     if LISTED in flows.column_names:
-        call.given["intervals"] = True
-        notes.append(listed_note(call(release)))
+        notes.append(listed_note(release.flows(**call.given | {"intervals": True})))
     return notes
 
 
@@ -157,34 +123,33 @@ def _depths(release: Release, call: Call) -> list[int]:
     ]
 
 
-def _as_csv(flows: Any) -> str:
-    sink = pa.BufferOutputStream()
-    pa_csv.write_csv(flows, sink)
-    return sink.getvalue().to_pybytes().decode()  # type: ignore[no-any-return] # untyped library
-
-
 @command(checks.verify)
 def verify(call: Call) -> None:
-    """Recompute the guarantee from the manifest and check the published tables."""
-    careful: list[str] = []
-    for line in call(on_message=careful.append):
-        output.say(f"ok  {output.printable(line)}")  # one line each
+    """Check a release without trusting its publisher: guarantee, files and published tables."""
+    found: list[str] = []
+    checks = call(on_message=found.append)
     folder = call.given["release"]
     release = open_release(folder)
-    if words := counting_note(release):
-        output.say(f"Note: {words}. Guarantees are about what was counted.")
-    for words in (*warnings(release.manifest.plan, total=release.total), *careful):
-        output.say(f"Careful: {words}")
-    output.say(output.printable(f"{folder} is what it says it is."))  # one line, too
+    plan, note = release.manifest.plan, counting_note(release)
+    output.show([
+        release_guarantee(release),
+        *([("Note", f"{note}. The guarantee is about the counted rows.")] if note else []),
+        *(("Warning", words) for words in (*warnings(plan, total=release.total), *found)),
+        "",
+        *(f"ok  {words}" for words in checks),
+        f"{folder}: verified ({len(checks)} checks passed)",
+    ])  # fmt: skip
 
 
 @command()
 def keygen(
     key: Annotated[
-        Path, Option("File to write the private key to.", metavar="KEY.pem", is_argument=True)
+        Path, Option("File to write the private key to.", "KEY.pem", Path, is_argument=True)
     ],
 ) -> None:
-    """Make a key to sign releases with, and the public key to check them."""
-    public = make_keys(Path(key))
-    output.say(output.printable(f"Private:    {key} (keep it to yourself; inftda release --sign)"))
-    output.say(output.printable(f"Public:     {public} (for everybody; inftda verify --key)"))
+    """Make a key pair: the private key signs releases, the public key checks them."""
+    public = make_keys(key)
+    output.show([
+        ("Private", f"{key} (keep it to yourself; inftda release --sign)"),
+        ("Public", f"{public} (for everybody; inftda verify --key)"),
+    ])  # fmt: skip

@@ -1,30 +1,27 @@
-"""`inftda estimate`, `report`, `export`, `dossier` and `selftest`: what follows from a release."""
+"""`inftda estimate`, `report`, `export`, `dossier` and `selftest`: after a release."""
 
 import json as json_text
-from pathlib import Path
-from typing import Annotated
 
 import click
 
-from inftda import estimates
 from inftda.cli import output
-from inftda.cli.command import Call, Json, Quiet, command
-from inftda.dossiers import dossier as dossiers
-from inftda.dossiers import registry
-from inftda.editions.series import is_series, open_series
+from inftda.cli.command import Call, command
+from inftda.documents import dossier as dossiers
 from inftda.errors import InftdaError
+from inftda.estimates import estimate as estimates
 from inftda.exports import export as exports
-from inftda.files import check_file
-from inftda.options import Option
+from inftda.options import Json, Quiet
 from inftda.pages import report as pages
 from inftda.publication.release import open_release
-from inftda.publication.trust import MADE_FROM_NOT_PRIVATE, describe_misfits
+from inftda.publication.reliability import MADE_FROM_NOT_PRIVATE, counting_note, describe_misfits
 from inftda.selftest import self_test
+from inftda.series.series import is_series, open_series
+from inftda.util.screen import printable
 
 
 @command(estimates.estimate)
 def estimate(call: Call, *, quiet: Quiet = False) -> None:
-    """Estimate all flows of a release: model-based, closer on average, not guaranteed."""
+    """Make model-based estimates of all flows: closer on average, without a guarantee."""
     if "out" not in call.given:
         raise InftdaError("give `out=`, the folder to write to")
     made = call()
@@ -32,24 +29,25 @@ def estimate(call: Call, *, quiet: Quiet = False) -> None:
         return
     manifest = made.manifest
     distances = "areas, same area, distance" if manifest.model.locations else "areas, same area"
-    output.say(f"Estimate:   {call.given['out']}")
-    output.say(
-        f"Flows:      {manifest.n_rows:,} of at least 1, {manifest.total:,} {manifest.counts}"
-    )
-    output.say(f"Model:      shares by {distances}; {len(manifest.model.levels)} levels")
-    output.say("Use it for: patterns and sums of flows. It is model-based: not guaranteed, and")
-    output.say("            not a list of existing flows; the guaranteed table, with intervals")
-    output.say("            for totals that were measured, is the release.")
-    instead = "take them from the measurements"
-    if words := describe_misfits(made.known_fits or (), instead):
-        output.say(f"Careful:    {words}")
+    note = counting_note(open_release(call.given["release"]))
+    wrong = describe_misfits(made.known_fits or (), "take them from the measurements")
+    flows = f"{manifest.n_rows:,} of at least 1, {manifest.total:,} {manifest.counts}"
+    output.show([
+        ("Estimate", str(call.given["out"])),
+        ("Flows", flows),
+        *([("Note", note)] if note else []),
+        ("Model", f"shares by {distances}; {len(manifest.model.levels)} levels"),
+        ("Use it for", "patterns and sums of flows"),
+        ("Note", "model-based, without a guarantee, and not a list of existing flows"),
+        *([("Warning", wrong)] if wrong else []),
+    ])  # fmt: skip
     if not manifest.private:
         output.say(MADE_FROM_NOT_PRIVATE, err=True)
 
 
 @command(pages.report)
 def report(call: Call, *, quiet: Quiet = False) -> None:
-    """Write a page with the guarantee, the errors to expect, and the flows to explore."""
+    """Write a page for readers: guarantee, errors to expect, and flows to explore."""
     page = call()
     if quiet:
         return
@@ -65,28 +63,15 @@ def export(call: Call, *, quiet: Quiet = False) -> None:
     """Write files for spreadsheets, maps, GIS, transport models or R."""
     folder = call()
     for path in [] if quiet else sorted(folder.iterdir()):
-        output.say(output.printable(f"Written:    {path}"))
+        output.say(printable(f"Written:    {path}"))
 
 
 @command(dossiers.dossier)
-def dossier(
-    call: Call,
-    *,
-    template: Annotated[bool, Option("Write a file to fill in, and nothing else.")] = False,
-    quiet: Quiet = False,
-) -> None:
+def dossier(call: Call, *, quiet: Quiet = False) -> None:
     """Write a registry entry and a summary for reviewers."""
-    if template:
-        if {"release", "about"} & call.given.keys():
-            raise InftdaError("--template does not read a release; leave out RELEASE and --about")
-        out = Path(call.given["out"]) if "out" in call.given else None
-        if out is not None:
-            check_file(out, force=bool(call.given.get("force")))
-        output.give(registry.template(), out)
-        return
     folder = call()
     for name in [] if quiet else dossiers.FILES:
-        output.say(output.printable(f"Written:    {folder / name}"))
+        output.say(printable(f"Written:    {folder / name}"))
 
 
 @command()
@@ -100,7 +85,7 @@ def selftest(*, json: Json = False) -> None:
             verdict = "ok    " if result.ok else "FAILED"
             output.say(f"{verdict}  {result.name}: {result.detail}")
     if not all(result.ok for result in results):
-        output.say("This build must not be used for releases.", err=True)
+        output.say("Do not use this build for releases.", err=True)
         raise click.exceptions.Exit(1)
     if not json:
-        output.say("All checks passed: this build draws, optimises and accounts as it says.")
+        output.say("All checks passed: samplers, optimiser and accountants work as documented.")

@@ -1,6 +1,6 @@
-"""Releases and estimates in the formats that maps, models and spreadsheets read.
+"""Releases and estimates in the formats of maps, models and spreadsheets.
 
-An export is a folder: files of one kind, and `datapackage.json`, which says what they hold, what
-is promised and what readers must know. It is made from what is published alone, so it costs no
-privacy. One module for each kind of file.
+An export is a folder: files of one kind, and `datapackage.json` with their schemas, the guarantee
+and warnings to readers. Its only source is the published release or estimate, so it uses no
+budget. One module for each kind of file.
 """

@@ -1,12 +1,12 @@
-"""What is exported, whatever the kind of file: numbers of each level, intervals, places.
+"""Contents of an export of any kind: numbers of each level, intervals, places.
 
-A release that was published with all measurements brings intervals. Of others only totals have
-them, and what is guaranteed of each level is said.
+A release that was published with all measurements has intervals for every number, other releases
+only for totals. The guaranteed error of each level is stated for both.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,35 +15,25 @@ from numpy.typing import NDArray
 
 from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError, ReleaseError
-from inftda.estimates import Estimate
-from inftda.evaluation.stated import BETA, guaranteed
+from inftda.estimates.estimate import Estimate
 from inftda.publication.query import FLOW, GRADE, HIGH, LISTED, LOW
 from inftda.publication.release import Release
-from inftda.tables import find_texts
+from inftda.publication.stated import BETA, guaranteed
 from inftda.tree import DESTINATION, ORIGIN, Tree
+from inftda.util.tabular import find_texts
 
 #: Columns that are not codes, if they are there; the first or second is the number of a row.
 MEASURES: Final = (FLOW, "estimate", LISTED, LOW, HIGH, GRADE)
-#: What intervals are, for readers of the export.
-MEASURED: Final = (
-    "95 % of the published numbers of a size have the true number in theirs, as tested: from what "
-    "was measured, with known noise, narrowed by the model that estimates are made with; not a "
-    "guarantee for each number"
+#: Definition of the intervals, for readers of the export.
+INTERVALS: Final = (
+    "For 95 % of the published numbers of similar size, and for totals with a probability of 95 % "
+    "for an area chosen beforehand, the true number lies between low and high; this is not "
+    "guaranteed for each number."
 )
-TOTALS: Final = (
-    "95 %, for each total by itself: by what was measured, with known noise, extended to hold the "
-    "number"
-)
-ESTIMATED: Final = (
-    "95 % of the estimates of a size have the true number in theirs, as tested: by the model of "
-    "the estimate, not guaranteed"
-)
-NONE: Final = "none are stated"
 _MEDIA: Final = {
     "csv": "text/csv",
     "geojson": "application/geo+json",
     "gpkg": "application/geopackage+sqlite3",
-    "json": "application/json",
     "omx": "application/x-hdf5",
 }
 #: The entry of one file in `datapackage.json`.
@@ -52,34 +42,12 @@ Resource = dict[str, Any]
 _LONGEST: Final = 40
 
 
-@dataclass(frozen=True)
-class ExportLevel:
-    """One level of every axis.
-
-    Attributes:
-        number: counting from 1, coarse to fine.
-        name: for people and options: "municipality", or "region-state" where axes differ.
-        depths: level of each axis's hierarchy, 0 where the axis is summed up.
-        shown: axis name to level name, as `flows` takes it.
-    """
-
-    number: int
-    name: str
-    depths: tuple[int, ...]
-    shown: dict[str, str]
-
-    @property
-    def file(self) -> str:
-        """The level in the name of a file, whatever its own name is.
-
-        >>> ExportLevel(2, "LAU/2 <new>", (2, 2), {}).file
-        '2-LAU-2-new'
-        """
-        return file_part(self.number, self.name)
-
-
 def file_part(number: int, name: str) -> str:
-    """A name as part of the name of a file; the number keeps equal names apart."""
+    """A name as part of the name of a file; the number keeps equal names apart.
+
+    >>> file_part(2, "LAU/2 <new>")
+    '2-LAU-2-new'
+    """
     plain = re.sub(r"[^\w.]+", "-", name).strip("-.")[:_LONGEST]
     return f"{number}-{plain}" if plain else str(number)
 
@@ -95,54 +63,72 @@ def resource_entry(path: str, title: str, **facts: Any) -> Resource:
 
 def chosen_levels(
     tree: Tree, names: Sequence[str] | None, *, pairs_only: bool
-) -> tuple[ExportLevel, ...]:
+) -> dict[str, tuple[int, ...]]:
     """All axes at their first level, at their second, and so on, or those with these names.
 
     An axis with fewer levels than others stays at its finest. With `pairs_only`, other axes than
     origin and destination are summed up.
+
+    Returns:
+        For each name, such as "municipality", or "region-state" where axes differ, the level of
+        each axis, 0 where the axis is summed up.
     """
     used = [not pairs_only or axis.name in {ORIGIN, DESTINATION} for axis in tree.axes]
     finest = [axis.hierarchy.depth * is_used for axis, is_used in zip(tree.axes, used, strict=True)]
     known = {}
     for number in range(1, max(finest) + 1):
         depths = tuple(min(number, depth) for depth in finest)
-        pairs = list(zip(tree.axes, depths, strict=True))
-        shown = {axis.name: axis.hierarchy.level_name(depth) for axis, depth in pairs}
-        name = "-".join(dict.fromkeys(shown[axis.name] for axis, depth in pairs if depth))
-        known[name] = ExportLevel(number, name, depths, shown)
+        shown = [
+            axis.hierarchy.level_name(depth)
+            for axis, depth in zip(tree.axes, depths, strict=True)
+            if depth
+        ]
+        known["-".join(dict.fromkeys(shown))] = depths
     for name in names or ():
         if name not in known:
             raise InftdaError(f"there is no level {name!r} to export; there are {', '.join(known)}")
-    return tuple(level for name, level in known.items() if not names or name in names)
+    return {name: depths for name, depths in known.items() if not names or name in names}
 
 
 @dataclass(frozen=True)
-class LevelTable:
-    """The numbers of one level.
+class ExportTable:
+    """The numbers of one level of every axis.
 
     Attributes:
-        level: which.
+        tree: axes and their areas.
+        name: of the level, for people and options.
+        depths: level of each axis, 0 where the axis is summed up.
         table: codes of the shown axes, the number, and `low`, `high` and `grade` where they are
             known.
-        facts: what is known of errors: what the intervals are and from what size on numbers can be
-            used, in words, and the error that no number exceeds and with which probability, if it
-            is proven.
+        facts: on errors: the definition of the intervals and the smallest usable count, in words,
+            and the guaranteed error with its probability, if there is one.
     """
 
-    level: ExportLevel
+    tree: Tree
+    name: str
+    depths: tuple[int, ...]
     table: pa.Table
     facts: dict[str, Any]
+
+    @property
+    def file(self) -> str:
+        """The level in the name of a file, whatever its own name is."""
+        return file_part(max(self.depths), self.name)
 
     @property
     def measures(self) -> list[str]:
         """Names of the columns that are not codes; the first holds the numbers."""
         return [name for name in MEASURES if name in self.table.column_names]
 
-    def areas(self, tree: Tree, axis: int) -> NDArray[np.int32]:
+    def level_name(self, axis: str) -> str:
+        """Name of the level of one axis."""
+        return level_names(self.tree, self.depths)[axis]
+
+    def areas(self, axis: int) -> NDArray[np.int32]:
         """Number of the area of each row on one axis."""
-        name, hierarchy = tree.axes[axis].name, tree.axes[axis].hierarchy
+        name, hierarchy = self.tree.axes[axis].name, self.tree.axes[axis].hierarchy
         codes = self.table.column(name).combine_chunks().cast(pa.string())
-        found = find_texts(codes, hierarchy.codes(self.level.depths[axis]))
+        found = find_texts(codes, hierarchy.codes(self.depths[axis]))
         if (found < 0).any():
             raise ReleaseError(
                 f"the table has a code on axis {name!r} that is not among its areas; check it "
@@ -151,22 +137,28 @@ class LevelTable:
         return found
 
 
+def level_names(tree: Tree, depths: Sequence[int]) -> dict[str, str]:
+    """Names of levels by axis, as `flows` takes them."""
+    pairs = zip(tree.axes, depths, strict=True)
+    return {axis.name: axis.hierarchy.level_name(depth) for axis, depth in pairs}
+
+
 @dataclass(frozen=True)
 class ExportData:
-    """All that is exported.
+    """Contents of an export.
 
     Attributes:
         source: a release or an estimate.
-        levels: coarse to fine.
-        places: where areas lie and what they are called.
+        levels: name and depths, coarse to fine; see `chosen_levels`.
+        places: coordinates and names of areas.
         title: for people.
-        description: what is promised and what readers must know, in a few sentences.
+        description: the guarantee and warnings to readers, in a few sentences.
         keep_formulas: whether cells are left as they are that a spreadsheet would run.
         intervals: whether numbers get intervals.
     """
 
     source: Release | Estimate
-    levels: tuple[ExportLevel, ...]
+    levels: Mapping[str, tuple[int, ...]]
     places: Gazetteer
     title: str
     description: str
@@ -180,9 +172,7 @@ class ExportData:
 
     @property
     def counts(self) -> str:
-        """What the numbers count, in the plural."""
-        if isinstance(self.source, Release):
-            return self.source.manifest.counted.what
+        """The counted things, in the plural."""
         return self.source.manifest.counts
 
     @property
@@ -192,65 +182,65 @@ class ExportData:
         return names.index(ORIGIN), names.index(DESTINATION)
 
     @property
-    def shares_areas(self) -> bool:
-        """Whether origins and destinations have the same areas."""
-        origin, destination = (self.tree.axes[end].hierarchy for end in self.ends)
-        return origin == destination
+    def zones(self) -> dict[str, int]:
+        """Axes with zones, by their part of file names; one if both ends are alike.
 
-    def numbers(self) -> Iterator[LevelTable]:
+        None without origins and destinations.
+        """
+        if not {ORIGIN, DESTINATION} <= {axis.name for axis in self.tree.axes}:
+            return {}
+        origin, destination = self.ends
+        if self.tree.axes[origin].hierarchy == self.tree.axes[destination].hierarchy:
+            return {"": origin}
+        return {ORIGIN: origin, DESTINATION: destination}
+
+    def numbers(self) -> Iterator[ExportTable]:
         """Level by level, coarse to fine; one is in memory at a time."""
-        for level in self.levels:
-            table = self._table(level)
-            use = self.source.use_at(level.depths) if isinstance(self.source, Release) else None
-            facts = {
-                "intervals": self._describe(table),
-                "guaranteed": self._guaranteed(level),
-                "use": use and use.describe(),
-            }
-            yield LevelTable(level, table, facts)
+        return (self.numbers_at(name, depths) for name, depths in self.levels.items())
 
-    def _table(self, level: ExportLevel) -> pa.Table:
+    def numbers_at(self, name: str, depths: tuple[int, ...]) -> ExportTable:
         """Numbers of one level, with `low`, `high` and `grade` where they are known."""
-        are_known = isinstance(self.source, Estimate) or self.source.has_measurements
-        return self.source.flows(level=level.shown, intervals=self.intervals and are_known)
+        source = self.source
+        are_known = isinstance(source, Estimate) or source.has_intervals(depths)
+        table = source.flows(
+            level=level_names(self.tree, depths), intervals=self.intervals and are_known
+        )
+        use = source.use_at(depths) if isinstance(source, Release) else None
+        facts = {
+            "intervals": INTERVALS if LOW in table.column_names else "",
+            "guaranteed": self._guaranteed(depths),
+            "use": use and use.describe(),
+        }
+        return ExportTable(self.tree, name, depths, table, facts)
 
-    def totals(self) -> Iterator[tuple[int, LevelTable]]:
-        """Totals across the tree of each axis, at the levels that are exported."""
-        if not isinstance(self.source, Release):
+    def totals(self) -> Iterator[tuple[int, ExportTable]]:
+        """Totals of the areas of each axis, at the levels that are exported."""
+        if not isinstance(self.source, Release) or len(self.tree.axes) == 1:
             return
         done: set[tuple[int, int]] = set()
-        for level in self.levels:
+        for depths in self.levels.values():
             for number, axis in enumerate(self.tree.axes):
-                depth = level.depths[number]
-                if (number, depth) in done or depth not in self.source.totals_of(axis.name):
+                depth = depths[number]
+                if (number, depth) in done:
                     continue
                 done.add((number, depth))  # which an axis with fewer levels than others has again
-                shown = dict.fromkeys(level.shown, "all") | {axis.name: level.shown[axis.name]}
-                table = self.source.flows(level=shown, intervals=self.intervals)
-                words = TOTALS if self.intervals else NONE
-                one = replace(level, name=level.shown[axis.name], shown=shown)
-                yield number, LevelTable(one, table, {"intervals": words})
+                one_way = tuple(depth if i == number else 0 for i in range(len(depths)))
+                yield number, self.numbers_at(axis.hierarchy.level_name(depth), one_way)
 
-    def _describe(self, table: pa.Table) -> str:
-        """What the intervals in the table of a level are."""
-        if LOW not in table.column_names:
-            return NONE
-        return MEASURED if isinstance(self.source, Release) else ESTIMATED
-
-    def _guaranteed(self, level: ExportLevel) -> dict[str, Any] | None:
-        """The error that no number of the level exceeds, where one is proven."""
+    def _guaranteed(self, depths: tuple[int, ...]) -> dict[str, Any] | None:
+        """The guaranteed error of the level, where there is one."""
         if not isinstance(self.source, Release):
             return None
         bounds = guaranteed(self.source)
-        for tree_level in self.tree.levels:
-            if tree_level.depths == level.depths and tree_level.index in bounds:
-                return {"error": bounds[tree_level.index], "probability": 1 - BETA}
+        for level in self.tree.levels:
+            if level.depths == depths and level.index in bounds:
+                return {"error": bounds[level.index], "probability": 1 - BETA}
         return None
 
     def require_places(self, kind: str) -> None:
-        """Complain unless it is known where the areas of both ends lie."""
+        """Refuse an export without places of the areas of both ends."""
         if not self.places.has(self.ends):
             raise InftdaError(
-                f"an export to {kind} needs to know where the areas lie, which the release does "
-                "not say; give `centroids=`, a file with a column named after a level, lon and lat"
+                f"an export to {kind} needs the places of the areas, which the release does "
+                "not hold; give `centroids=`, a file with a column named after a level, lon and lat"
             )

@@ -1,7 +1,7 @@
 """From a release or an estimate to a folder of files of one kind, with `datapackage.json`.
 
 The folder is a data package (specs.frictionlessdata.io) with a few properties of our own: the
-guarantee, what intervals are, and what readers must know.
+guarantee, the meaning of intervals, and warnings to readers.
 """
 
 import json
@@ -12,20 +12,12 @@ from typing import Annotated, Any, Final, Literal, get_args
 from inftda import __version__
 from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError, ReleaseError
-from inftda.estimates import Estimate, open_estimate
-from inftda.evaluation.stated import describe_size
+from inftda.estimates.estimate import Estimate, open_estimate, release_digest
 from inftda.exports.contents import ExportData, Resource, chosen_levels
 from inftda.exports.gis import write_geojson, write_geopackage
 from inftda.exports.matrices import write_omx
-from inftda.exports.tables import write_csv, write_od
+from inftda.exports.spreadsheets import write_csv
 from inftda.exports.webmaps import write_flowmap
-from inftda.files import (
-    ESTIMATE_FILE,
-    check_folder,
-    check_unpublished,
-    is_plain,
-    whole_folder,
-)
 from inftda.options import (
     Centroids,
     KeepFormulas,
@@ -34,10 +26,18 @@ from inftda.options import (
     documented,
 )
 from inftda.publication.release import Release, open_release
-from inftda.publication.trust import NOT_PRIVATE, counting_note
+from inftda.publication.reliability import NOT_PRIVATE, counting_note
+from inftda.publication.stated import describe_size
 from inftda.tree import DESTINATION, ORIGIN
+from inftda.util.files import (
+    ESTIMATE_FILE,
+    check_folder,
+    check_unpublished,
+    is_plain,
+    whole_folder,
+)
 
-Kind = Literal["csv", "flowmap", "geopackage", "geojson", "omx", "od"]
+Kind = Literal["csv", "flowmap", "geopackage", "geojson", "omx"]
 KINDS: Final[tuple[str, ...]] = get_args(Kind)
 PACKAGE_FILE: Final = "datapackage.json"
 #: Marks folders that we have written and may replace.
@@ -48,18 +48,17 @@ _WRITERS: Final[dict[Kind, Callable[[ExportData, Path], list[Resource]]]] = {
     "geopackage": write_geopackage,
     "geojson": write_geojson,
     "omx": write_omx,
-    "od": write_od,
 }
 _ZEROS: Final = (
-    "A cell that is not listed is not known to be empty, and some small numbers are zero in truth."
+    "A missing cell is not necessarily zero, and some small published counts are truly zero."
 )
 _NOISE_ONLY: Final = (
-    "Intervals and grades are about noise only: errors of the survey or register that was counted "
-    "are not in them."
+    "Intervals and grades cover the noise only, not errors of the survey or register that was "
+    "counted."
 )
 _ESTIMATED: Final = (
-    "These are estimates, computed from a published release by a model: nothing is guaranteed "
-    "about their errors."
+    "These are estimates, computed from a published release by a model. Their errors have no "
+    "guarantee."
 )
 
 
@@ -71,7 +70,7 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     ],
     *,
     to: Annotated[
-        Kind, Option("What kind of files.", metavar="csv|flowmap|geopackage|geojson|omx|od")
+        Kind, Option("What kind of files.", metavar="csv|flowmap|geopackage|geojson|omx")
     ],
     out: Annotated[str | Path, Option("Folder to write, not in a release.")],
     level: Annotated[
@@ -80,7 +79,7 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     ] = None,
     names: Names = None,
     centroids: Centroids = None,
-    title: Annotated[str | None, Option("What it is called.")] = None,
+    title: Annotated[str | None, Option("Title of the export.")] = None,
     licence: Annotated[
         str | None, Option("Licence of the numbers, such as CC-BY-4.0.", metavar="NAME")
     ] = None,
@@ -97,14 +96,14 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     """Write a release or an estimate as files that other programs read.
 
     Returns:
-        The folder, with `datapackage.json`, which says what is in it.
+        The folder, with `datapackage.json`, which describes its files.
 
     Raises:
         InftdaError: there is no such kind or level, places are needed and not known, a level
             is too large for the kind of file, or `out` must not be written.
 
     Privacy:
-        Post-processing of what is published: no cost.
+        Post-processing of a release: no cost.
     """
     if to not in KINDS:
         raise InftdaError(f"there is no export to {to!r}; there are {', '.join(KINDS)}")
@@ -134,7 +133,8 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         keep_formulas=keep_formulas,
         intervals=intervals,
     )
-    with whole_folder(folder, force=force, check=check_export) as partial:
+    is_public = opened.manifest.private
+    with whole_folder(folder, force=force, check=check_export, is_public=is_public) as partial:
         resources = _WRITERS[to](data, partial)
         _write_package(partial, about, resources)
     return folder
@@ -182,7 +182,7 @@ def _describe(
     if isinstance(source, Release):
         plan, counted = source.manifest.plan, counting_note(source)
         what = "Origin-destination flows" if source.tree.is_od else "Counts"
-        promise = (
+        words = (
             f"Released with differential privacy: {plan.describe()}; protected: "
             f"{source.manifest.protected}. {describe_size(source)}."
         )
@@ -197,15 +197,15 @@ def _describe(
             "delta": plan.delta,
             "rho": str(plan.rho),
         }
-        facts = {"guarantee": guarantee, "release_sha256": source.manifest.flows_sha256}
+        facts = {"guarantee": guarantee, "release_sha256": release_digest(source.manifest)}
     else:
-        what, promise = "Estimated flows", ""
+        what, words = "Estimated flows", ""
         caveats += [_ESTIMATED, _NOISE_ONLY]
         facts = {"estimate": json.loads(source.manifest.to_text())}
     return {
         "name": "inftda-export",
         "title": title or what,
-        "description": " ".join([promise, *caveats]).strip(),
+        "description": " ".join([words, *caveats]).strip(),
         "caveats": caveats,
         **facts,
         **({"licenses": [{"name": licence}]} if licence else {}),

@@ -8,8 +8,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.areas.polygons import library, shapely
-from inftda.exports.contents import ExportData, LevelTable, Resource, resource_entry
-from inftda.exports.tables import located
+from inftda.exports.contents import ExportData, ExportTable, Resource, resource_entry
+from inftda.exports.spreadsheets import located
 from inftda.publication.query import lines
 from inftda.tree import DESTINATION, ORIGIN
 
@@ -22,11 +22,11 @@ def write_geojson(data: ExportData, folder: Path) -> list[Resource]:
     written = []
     for numbers in data.numbers():
         table, facts = _desire_lines(data, numbers)
-        file = f"flows-{numbers.level.file}.geojson"
+        file = f"flows-{numbers.file}.geojson"
         options = {"DESCRIPTION": _about(data, numbers), "COORDINATE_PRECISION": "6"}
-        title = f"{data.title}: {numbers.level.name}"
+        title = f"{data.title}: {numbers.name}"
         _write(folder / file, "GeoJSON", title, table, "LineString", options)
-        title = f"Desire lines at level {numbers.level.name}"
+        title = f"Desire lines at level {numbers.name}"
         written.append(resource_entry(file, title, **facts))
     return written
 
@@ -41,23 +41,22 @@ def write_geopackage(data: ExportData, folder: Path) -> list[Resource]:
     levels = {}
     for numbers in data.numbers():
         options = {"DESCRIPTION": _about(data, numbers)}
-        table, levels[numbers.level.name] = _desire_lines(data, numbers)
-        layer = f"flows_{numbers.level.file}"
+        table, levels[numbers.name] = _desire_lines(data, numbers)
+        layer = f"flows_{numbers.file}"
         _write(folder / FILE, "GPKG", layer, table, "LineString", options)
-        ends = ["areas"] if data.shares_areas else [f"{ORIGIN}s", f"{DESTINATION}s"]
-        for what, axis in zip(ends, data.ends, strict=False):
-            table, kind = _areas(data, axis, numbers.level.depths[axis])
-            layer = f"{what}_{numbers.level.file}"
+        for end, axis in data.zones.items():
+            table, kind = _areas(data, axis, numbers.depths[axis])
+            layer = f"{f'{end}s' if end else 'areas'}_{numbers.file}"
             _write(folder / FILE, "GPKG", layer, table, kind, options)
     return [resource_entry(FILE, "Desire lines and places of areas by level", levels=levels)]
 
 
-def _desire_lines(data: ExportData, numbers: LevelTable) -> tuple[pa.Table, dict[str, Any]]:
+def _desire_lines(data: ExportData, numbers: ExportTable) -> tuple[pa.Table, dict[str, Any]]:
     """The numbers of a level as lines; trips inside one area are lines of no length."""
     columns: dict[str, Any] = {}
     at = []
     for end, axis in zip((ORIGIN, DESTINATION), data.ends, strict=True):
-        areas, depth = numbers.areas(data.tree, axis), numbers.level.depths[axis]
+        areas, depth = numbers.areas(axis), numbers.depths[axis]
         columns[end] = data.tree.axes[axis].hierarchy.codes(depth).take(areas)
         columns[f"{end}_name"] = data.places.name(axis, depth).take(areas)
         lon, lat = data.places.at(axis, depth)
@@ -89,8 +88,8 @@ def _with_geometry(table: pa.Table, geometries: NDArray[Any]) -> pa.Table:
     return table.append_column("geom", pa.array(np.atleast_1d(encoded), pa.binary()))
 
 
-def _about(data: ExportData, numbers: LevelTable) -> str:
-    return f"{data.description} Intervals (low to high): {numbers.facts['intervals']}."
+def _about(data: ExportData, numbers: ExportTable) -> str:
+    return f"{data.description} {numbers.facts['intervals']}".strip()
 
 
 def _write(  # noqa: PLR0913, PLR0917 - private

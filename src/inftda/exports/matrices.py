@@ -1,7 +1,7 @@
 """Open Matrix (OMX) for transport models: a file with one matrix for each level.
 
 All matrices of an OMX file have the same shape, so every level has a file of its own. Zones are
-numbered from 1 in the order of the areas; `code` tells which is which.
+numbered from 1 in the order of the areas; `code` has the code of each.
 """
 
 from pathlib import Path
@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, MissingExtraError
-from inftda.exports.contents import ExportData, LevelTable, Resource, resource_entry
-from inftda.exports.tables import write_table
+from inftda.exports.contents import ExportData, ExportTable, Resource, resource_entry
+from inftda.exports.spreadsheets import write_table, zones_file
 from inftda.publication.query import GRADE
 from inftda.tree import DESTINATION, ORIGIN, Marginal
 
@@ -26,7 +26,7 @@ _BLOCK = 4_000_000
 
 def write_omx(data: ExportData, folder: Path) -> list[Resource]:
     """Write `flows-LEVEL.omx`, and `zones-LEVEL.csv` with the number of each code."""
-    sizes = {level.name: Marginal(data.tree.axes, level.depths).n_nodes for level in data.levels}
+    sizes = {name: Marginal(data.tree.axes, depths).n_nodes for name, depths in data.levels.items()}
     fit = [name for name, size in sizes.items() if size <= MAX_CELLS]
     for name in [name for name in sizes if name not in fit][:1]:
         advice = f"these fit `level=`: {', '.join(fit)}" if fit else "take csv"
@@ -43,20 +43,20 @@ def write_omx(data: ExportData, folder: Path) -> list[Resource]:
         ) from None
     written = []
     for numbers in data.numbers():
-        file = f"flows-{numbers.level.file}.omx"
+        file = f"flows-{numbers.file}.omx"
         with openmatrix.open_file(str(folder / file), "w") as matrices:
             _fill(matrices, data, numbers)
-        title = f"Matrix at level {numbers.level.name}"
+        title = f"Matrix at level {numbers.name}"
         written.append(resource_entry(file, title, **numbers.facts))
         written += _zones(data, numbers, folder)
     return written
 
 
-def _fill(matrices: Any, data: ExportData, numbers: LevelTable) -> None:
+def _fill(matrices: Any, data: ExportData, numbers: ExportTable) -> None:
     """All measures of a level, and the codes of its zones."""
-    origin, destination = (numbers.areas(data.tree, axis) for axis in data.ends)
+    origin, destination = (numbers.areas(axis) for axis in data.ends)
     hierarchies = [data.tree.axes[axis].hierarchy for axis in data.ends]
-    depths = [numbers.level.depths[axis] for axis in data.ends]
+    depths = [numbers.depths[axis] for axis in data.ends]
     shape = tuple(of.n_areas(depth) for of, depth in zip(hierarchies, depths, strict=True))
     order = np.argsort(origin, kind="stable")
     origin, destination = origin[order], destination[order]
@@ -68,7 +68,7 @@ def _fill(matrices: Any, data: ExportData, numbers: LevelTable) -> None:
         value = pc.fill_null(numbers.table.column(name), -1).to_numpy()[order]
         _write_matrix(matrices, name, shape, (origin, destination, value), about)
     codes = [of.codes(depth).to_pylist() for of, depth in zip(hierarchies, depths, strict=True)]
-    if data.shares_areas:
+    if len(data.zones) == 1:
         _write_lookup(matrices, "code", codes[0])
         matrices.create_mapping("number", np.arange(1, shape[0] + 1))
         return
@@ -107,17 +107,16 @@ def _write_lookup(matrices: Any, name: str, codes: list[str]) -> None:
     )
 
 
-def _zones(data: ExportData, numbers: LevelTable, folder: Path) -> list[Resource]:
+def _zones(data: ExportData, numbers: ExportTable, folder: Path) -> list[Resource]:
     written = []
-    ends = [""] if data.shares_areas else [f"-{ORIGIN}", f"-{DESTINATION}"]
-    for end, axis in zip(ends, data.ends, strict=False):
+    for end, axis in data.zones.items():
         hierarchy = data.tree.axes[axis].hierarchy
-        file = f"zones-{numbers.level.file}{end}.csv"
-        depth = numbers.level.depths[axis]
+        file = zones_file(numbers, end)
+        depth = numbers.depths[axis]
         codes = hierarchy.codes(depth)
         table = pa.table(
             {"number": np.arange(1, len(codes) + 1), hierarchy.level_name(depth): codes}
         )
         write_table(data, folder / file, table)
-        written.append(resource_entry(file, f"Numbers of zones at level {numbers.level.name}"))
+        written.append(resource_entry(file, f"Numbers of zones at level {numbers.name}"))
     return written

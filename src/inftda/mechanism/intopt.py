@@ -18,7 +18,7 @@ Given integers x_1..x_b and a total c:
    the child, so that anybody can repeat what was done.
 
 The threshold is first found for whole numbers, which leaves few candidates: only these get a
-fraction, and prices (`inftda.mechanism.prices`) where totals were measured off the tree.
+fraction, and are adjusted where cross tables were measured (`inftda.mechanism.adjustment`).
 
 Proof: docs/proofs/intopt.md. Slow twin: reference.py.
 
@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inftda.errors import OptimizeError
-from inftda.kernels import inlined_kernel, kernel
+from inftda.util.kernels import inlined_kernel, kernel
 
 #: Counts are whole numbers of 2^-16 once they have a fraction.
 DIGITS: Final = 16
@@ -105,17 +105,17 @@ class Vectors(NamedTuple):
     bound: Ints
 
     @classmethod
-    def of(cls, x: Ints, offsets: Ints, total: Ints, key: Ints, *, reach: int = 0) -> "Vectors":
+    def of(cls, x: Ints, offsets: Ints, total: Ints, key: Ints, *, limit: int = 0) -> "Vectors":
         """Vectors with the bounds of step 3, for whole numbers.
 
-        `reach` is how far counts will be moved by prices.
+        `limit` is how far counts may be adjusted to cross tables.
 
         Raises:
             OptimizeError: numbers are so large that sums could overflow.
         """
         made = cls(x, offsets, total, key, *np.empty((3, len(total)), np.int64))
         largest = describe_kernel(x, offsets, made.sum, made.least)
-        check_exact(max(largest, reach), total, made.size)
+        check_exact(max(largest, limit), total, made.size)
         bound_kernel(made)
         return made
 
@@ -141,7 +141,7 @@ class Vectors(NamedTuple):
 def check_exact(largest: int, total: Ints, size: Ints) -> None:
     """Refuse numbers that do not leave room for fractions, or for sums.
 
-    `largest` is the largest |noisy count|, or price.
+    `largest` is the largest |noisy count|, or the largest adjustment.
 
     Raises:
         OptimizeError: something could overflow.
@@ -306,7 +306,7 @@ def write_candidates_kernel(
 
 @kernel
 def optimize_kernel(candidates: Candidates) -> None:
-    """Write what is released of every candidate, without any prices."""
+    """Write the released count of every candidate, without adjustment to cross tables."""
     offsets, _, noisy, value, total, size, sums, least = candidates
     for parent in range(total.size):
         x = value[offsets[parent] : offsets[parent + 1]]

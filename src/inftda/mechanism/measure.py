@@ -1,103 +1,105 @@
-"""Where truth meets noise, and nowhere else: what goes in is confidential, what comes out is not.
+"""Add noise to true counts; no other module does. The input is confidential, the output is not.
 
-Noise is drawn first, at the scale that the account states, for every count that is asked for; then
-the truth is added to it. Which counts are asked for follows from what was released before. What
-cannot occur is 0, whatever was drawn.
+Noise is drawn first, from the distribution that the account states, for every count that is
+measured; then the truth is added to it. Which counts are measured follows from the counts released
+before. Structural zeros are 0, whatever was drawn.
 """
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from inftda.kernels import kernel
-from inftda.mechanism.prices import Groups
-from inftda.mechanism.step import Ints, Nodes, Step, possible_children
+from inftda.mechanism.data import MeasuredTable, Step
 from inftda.noise.bits import Secret
-from inftda.noise.law import Law
-from inftda.tree import OffTree
-from inftda.truth import Children
+from inftda.privacy.measurement import Measurement
+from inftda.reading.truth import Children
+from inftda.tree import CellRows, CrossTable, Ints
+from inftda.tree.cells import differ
+from inftda.util.kernels import kernel
 
 
-def measure_root(total: int, noise: Law, secret: Secret) -> Ints:
-    """int64[1]: the noisy number of all trips."""
-    noisy = np.empty(1, np.int64)
-    noise.sampler().fill(noisy, secret.bits(0))
-    add_totals(noisy, np.array([total]))
-    return noisy
+def measure_root(root: Measurement, total: int, secret: Secret) -> MeasuredTable:
+    """Measure the total of the table."""
+    return measure_whole(root, np.array([total]), secret)
 
 
-def measure(step: Step, parents: Nodes, truth: Children, secret: Secret) -> Ints:
-    """Noisy counts of all children of some parents in group order.
+def measure_totals(step: Step, of_axis: Ints, secret: Secret) -> list[MeasuredTable]:
+    """Measure the cross tables of a step that are measured as a whole: totals of areas.
 
     Args:
         step: the step.
-        parents: the parents.
-        truth: true children, of these parents at least.
-        secret: what the noise follows from.
-    """
-    level, key, offsets = step.level, step.level.keys(parents.areas), step.offsets(parents)
-    noisy = np.empty(int(offsets[-1]), np.int64)
-    step.noise.sampler().fill_rows(noisy, secret.bits(level.index), key, offsets)
-    add_truth_kernel(noisy, offsets, key, (truth.node, truth.count, level.ordinal_bits))
-    if (possible := possible_children(level, parents)) is not None:
-        noisy[~possible] = 0
-    return noisy
-
-
-def measure_totals(step: Step, margin: Ints, secret: Secret) -> Ints:
-    """The one-way table of a step, noisy: all its cells, also below areas that were dropped.
-
-    Args:
-        step: a step that has such a table.
-        margin: int64[finest areas], the true trips of every area on the refined axis.
+        of_axis: int64[finest areas], the true total of every area on the refined axis.
         secret: what the noise follows from.
     """
     level = step.level
-    if step.one_way is None:
-        raise ValueError("the step measures no totals")
-    table, noise = step.one_way
-    sums = level.axes[level.axis].hierarchy.sum_up(margin, level.depths[level.axis])
-    totals = np.empty(len(sums), np.int64)
-    noise.sampler().fill(totals, secret.bits(level.index, *table.depths))
-    add_totals(totals, sums)
-    totals[~table.is_possible(table.areas_at(np.arange(len(totals))))] = 0
-    return totals
+    sums = level.axes[level.axis].hierarchy.sum_up(of_axis, level.depths[level.axis])
+    return [measure_whole(one, sums, secret) for one in step.cross if one.marginal.is_whole]
 
 
-def measure_table(
-    step: Step, known: tuple[OffTree, Law], groups: Groups, truth: Children, secret: Secret
-) -> Ints:
-    """Noisy cells of a two-way table of a step, wherever some groups have a parent.
+def measure_whole(measurement: Measurement, sums: Ints, secret: Secret) -> MeasuredTable:
+    """Measure all cells of a table, also below areas that were dropped.
 
     Args:
-        step: the step.
-        known: the table, and the law of its noise.
-        groups: whole groups.
-        truth: true children of these groups, at least.
+        measurement: of the root, or of totals of areas.
+        sums: int64, the true count of each cell.
         secret: what the noise follows from.
     """
-    table, noise = known
-    level, rows = step.level, groups.rows(table)
-    offsets = np.concatenate([[0], np.cumsum(groups.n_children[rows.group])])
-    cells = np.empty(int(offsets[-1]), np.int64)
-    address = (groups.area[rows.group].astype(np.int64) << 32) | rows.across
-    bits = secret.bits(level.index, *table.depths)
-    noise.sampler().fill_rows(cells, bits, address, offsets)
-    shift, width = level.key_field(rows.axis)
-    across = shift, (1 << width) - 1, rows.ancestor
+    table = measurement.marginal
+    noisy = np.empty(len(sums), np.int64)
+    measurement.noise.fill(noisy, secret.bits(*table.label))
+    add_totals(noisy, sums)
+    return _without_zeros(MeasuredTable(measurement, table.all_rows(), noisy))
+
+
+def measure(
+    measurement: Measurement, rows: CellRows, truth: Children, secret: Secret
+) -> MeasuredTable:
+    """Measure some rows of a level or of a cross table.
+
+    Args:
+        measurement: the level or table, with its noise.
+        rows: rows that released parents belong to.
+        truth: true children, of these parents at least.
+        secret: what the noise follows from.
+    """
+    table = measurement.marginal
+    noisy = np.empty(int(rows.offsets[-1]), np.int64)
+    measurement.noise.fill_rows(noisy, secret.bits(*table.label), rows.key, rows.offsets)
+    if isinstance(table, CrossTable):
+        _add_sums(noisy, table, rows, truth)
+    else:
+        bits = table.numbering.ordinal_bits
+        add_truth_kernel(noisy, rows.offsets, rows.key, (truth.node, truth.count, bits))
+    return _without_zeros(MeasuredTable(measurement, rows, noisy))
+
+
+def _without_zeros(measured: MeasuredTable) -> MeasuredTable:
+    """Set all structural zeros to 0."""
+    if (possible := measured.possible()) is not None:
+        measured.value[~possible] = 0
+    return measured
+
+
+def add_totals(noisy: Ints, sums: Ints) -> None:
+    """Add true sums to their noise, in place."""
+    noisy += sums
+
+
+def _add_sums(noisy: Ints, table: CrossTable, rows: CellRows, truth: Children) -> None:
+    """Add true children to the noise of the cells of a cross table that contain them."""
+    level, n = table.level, table.rows_per_group
+    refined, fields = rows.key >> 32, level.numbering.fields
+    is_first = differ([refined])
+    row_of = np.full(int(is_first.sum()) * n, -1)
+    row_of[(np.cumsum(is_first) - 1) * n + (rows.key & 0xFFFFFFFF)] = np.arange(len(refined))
+    others = tuple(
+        (fields[axis].shift, (1 << fields[axis].bits) - 1, code)
+        for axis, code in table.row_codes.items()
+    )
     add_sums_kernel(
-        cells, offsets, rows.of_cells, groups.area, level.key_field(level.axis)[0], across,
-        (truth.node, truth.count, level.ordinal_bits),
+        noisy, rows.offsets, row_of.reshape(-1, n), refined[is_first], fields[level.axis].shift,
+        others, (truth.node, truth.count, level.numbering.ordinal_bits),
     )  # fmt: skip
-    if (possible := groups.possible(table, rows)) is not None:
-        cells[~possible] = 0
-    return cells
-
-
-def add_totals(totals: Ints, sums: Ints) -> None:
-    """Add true totals of areas to their noise, in place."""
-    totals += sums
 
 
 @kernel
@@ -129,30 +131,32 @@ def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     cells: Ints,
     row_offsets: Ints,
     row_of: Ints,
-    area: NDArray[np.int32],
+    area: Ints,
     shift: int,
-    across: tuple[int, int, NDArray[np.int32]],
+    others: Any,
     truth: Any,
 ) -> None:
     """Add true counts to the noise of the cells they are summed up in, in place.
 
     Args:
         cells: int64, row by row.
-        row_offsets: int64[rows or one more], slices of these.
-        row_of: int64[groups, areas across], the row of each; -1 if it is not measured.
-        area: int32[groups], the area that each refines.
+        row_offsets: int64[rows + 1], slices of these.
+        row_of: int64[groups, rows of a group], by its number; -1 if it is not measured.
+        area: int64[groups], the area that each refines.
         shift: where that area lies in the key of a parent; all below it are other areas.
-        across: shift and mask of the area across in the key, and int32, the area of the table that
-            holds each.
+        others: for each other axis of the table its shift and mask in the key, and int64[areas],
+            what each area adds to the number of the row.
         truth: number and count of each true node, as in `Children`, and bits of its index.
     """
-    across_shift, mask, ancestor = across
     node, count, bits = truth
     for group in range(area.size):
-        refined = np.int64(area[group])
+        refined = area[group]
         at = np.searchsorted(node, refined << (shift + bits))
         while at < node.size and node[at] >> (shift + bits) == refined:
-            row = row_of[group, ancestor[(node[at] >> (across_shift + bits)) & mask]]
+            number = 0
+            for other_shift, mask, code in others:
+                number += code[(node[at] >> (other_shift + bits)) & mask]
+            row = row_of[group, number]
             if row >= 0:
                 cells[row_offsets[row] + (node[at] & ((1 << bits) - 1))] += count[at]
             at += 1

@@ -1,14 +1,14 @@
 """InfTDA: noise and integer optimisation, level by level from the root (paper, section 4).
 
-What is measured for one level is `inftda.mechanism.measure`, what is made of it
-`inftda.mechanism.step`; here are the loop over the levels and the threads of one machine. The work
-is the number of children of surviving parents.
+`inftda.mechanism.measure` measures one level and `inftda.mechanism.step` divides its parents; this
+module has the loop over the levels and the threads of one machine. The work is proportional to the
+number of children of surviving parents.
 
 Privacy:
     Level l is the discrete Gaussian mechanism on all its nodes at the scale the plan
     states; nodes below a dropped parent, and only children, are not drawn because the
-    release does not depend on them (post-processing). Tables off the tree are further
-    levels of this kind, as far as the plan has any. See docs/guarantee.md.
+    release does not depend on them (post-processing). Each cross table of the plan is one more
+    mechanism of this kind. See docs/guarantee.md.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,41 +18,40 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from inftda.mechanism.intopt import Candidates, Seed, words_of
-from inftda.mechanism.measure import measure, measure_root, measure_table, measure_totals
-from inftda.mechanism.prices import Groups
-from inftda.mechanism.step import (
+from inftda.mechanism.batches import (
     PART_CHILDREN,
-    Nodes,
-    Noisy,
-    Step,
     batches,
-    divide,
-    find_candidates,
+    in_group_order,
+    n_children,
     small_parts,
 )
+from inftda.mechanism.data import MeasuredTable, Step
+from inftda.mechanism.intopt import Candidates, Seed, words_of
+from inftda.mechanism.measure import measure, measure_root, measure_totals
+from inftda.mechanism.step import divide, find_candidates, hard_tables
 from inftda.noise.bits import RandomSource, Secret, draw_seed
-from inftda.privacy.plan import Account
-from inftda.screen import Progress, no_progress
-from inftda.threads import Crew
-from inftda.tree import Tree, TreeLevel
-from inftda.truth import Children, Truth
+from inftda.privacy.measurement import Measurement
+from inftda.privacy.noise_plan import Account
+from inftda.reading.truth import Children, Truth
+from inftda.tree import Cells, CrossTable, Tree, TreeLevel
+from inftda.util.screen import Progress, no_progress
+from inftda.util.threads import ThreadPool
 
 #: Batches of more children than this are divided on all threads.
 LARGE: Final = 8 * PART_CHILDREN
 
 
 class Outcome(NamedTuple):
-    """What comes of a release, all of which may be published.
+    """Output of the mechanism, all of which may be published.
 
     Attributes:
         leaves: released leaves.
-        noisy: all noisy counts as they were drawn, table after table; to be gone through once.
-        seed: what decided ties.
+        noisy: all noisy counts in the order they were drawn, table after table; a generator.
+        seed: the public seed, which decided ties.
     """
 
     leaves: Any
-    noisy: Iterable[Noisy]
+    noisy: Iterable[MeasuredTable]
     seed: bytes
 
 
@@ -70,17 +69,20 @@ def release_counts(
         truth: the counts.
         account: a fresh account of the plan; the only place that noise scales come from.
         source: random bits.
-        threads: how many; all cores by default. The release does not depend on it.
+        threads: number of threads; all cores by default. The release does not depend on it.
         progress: called as work is finished.
 
     Raises:
-        BudgetError: not all that was planned was drawn.
+        BudgetError: some planned measurement was not drawn.
     """
-    crew = Crew(threads)
+    pool = ThreadPool(threads)
 
-    def carry_out(step: Step, parents: Nodes, secret: Secret, seed: Seed) -> Divided:
+    def carry_out(
+        step: Step, totals: Sequence[MeasuredTable], parents: Cells, secret: Secret, seed: Seed
+    ) -> Divided:
+        true = truth.level(step.level)
         return divide_all(
-            step, parents, truth.level(step.level), secret, seed, crew=crew, progress=progress
+            step, parents, true, secret, seed, totals=totals, pool=pool, progress=progress
         )
 
     return top_down(truth, account, source, carry_out)
@@ -90,117 +92,123 @@ def top_down(
     truth: Any,
     account: Account,
     source: RandomSource,
-    carry_out: Callable[[Step, Any, Secret, Seed], tuple[Any, Iterable[Noisy]]],
+    carry_out: Callable[..., tuple[Any, Iterable[MeasuredTable]]],
 ) -> Outcome:
-    """The loop over the levels; `carry_out` makes children of parents, wherever that is done.
+    """Run the loop over the levels.
 
-    Of the truth, wherever it is, `tree`, `total` and `margins` are asked for here.
+    Args:
+        truth: true counts on this machine or a cluster: `tree`, `total` and `marginal_totals`.
+        account: a fresh account of the plan.
+        source: random bits.
+        carry_out: divides parents: it takes a step, its tables that were measured as a whole, the
+            parents, the secret and the words of the seed.
     """
     tree: Tree = truth.tree
     secret, seed = Secret.of(source), draw_seed(source)
-    total, drawn = truth.total, list[Iterable[Noisy]]()
+    total, drawn = truth.total, list[Iterable[MeasuredTable]]()
     if account.is_planned(0):
-        root = measure_root(total, account.charge(0).noise, secret)
-        nowhere = tuple(np.zeros(1, np.int32) for _ in tree.axes)
-        drawn.append([Noisy(tree.levels[0].depths, 0, nowhere, np.ones(1, np.int64), root)])
-        total = max(int(root[0]), 0)
-    nodes = Nodes.root(len(tree.axes), total)
+        measured = measure_root(_charged(tree.levels[0], account), total, secret)
+        drawn.append([measured])
+        total = max(int(measured.value[0]), 0)
+    cells = Cells.root(len(tree.axes), total)
     for level in tree.splitting_levels:
         step = step_to(level, tree, account)
-        if step.one_way is not None:
-            totals = measure_totals(step, truth.margins[level.axis], secret)
-            step = replace(step, totals=totals)
-        nodes, noisy = carry_out(step, nodes, secret, words_of(seed))
+        totals = measure_totals(step, truth.marginal_totals[level.axis], secret)
+        cells, noisy = carry_out(step, totals, cells, secret, words_of(seed))
         drawn.append(noisy)
     account.finish()
-    return Outcome(nodes, chain.from_iterable(drawn), seed)
+    return Outcome(cells, chain.from_iterable(drawn), seed)
 
 
 def step_to(level: TreeLevel, tree: Tree, account: Account) -> Step:
-    """The step to a level; all that is measured there is taken from the account."""
-    noise = account.charge(level.index).noise
-    tables = [
-        (table, account.charge(table.depths).noise)
-        for table in tree.off_tree_at(level)
-        if account.is_planned(table.depths)
-    ]
-    return Step(level, noise, tuple(tables))
+    """Make the step to a level; its measurements are taken from the account."""
+    cross = [table for table in tree.cross_tables_at(level) if account.is_planned(table.key)]
+    return Step(_charged(level, account), tuple(_charged(table, account) for table in cross))
+
+
+def _charged(one: TreeLevel | CrossTable, account: Account) -> Measurement:
+    """Take the planned measurement of a level or cross table from the account."""
+    return replace(account.charge(one.key), of_tree=one)
 
 
 class Divided(NamedTuple):
-    """What comes of a step: released children, and noisy counts, the tree's before the others."""
+    """Output of a step: released children, and noisy counts, the level's before cross tables."""
 
-    children: Nodes
-    noisy: list[Noisy]
+    children: Cells
+    noisy: list[MeasuredTable]
 
 
 def divide_all(  # noqa: PLR0913 - one step, and how it is carried out
     step: Step,
-    parents: Nodes,
+    parents: Cells,
     truth: Children,
     secret: Secret,
     seed: Seed,
     *,
-    crew: Crew,
+    totals: Sequence[MeasuredTable] = (),
+    pool: ThreadPool,
     progress: Progress = no_progress,
 ) -> Divided:
-    """Released children of released parents, batches of them on all threads."""
+    """Divide released parents in batches on all threads.
 
-    def carry_out(batch: slice, crew: Crew = Crew(1)) -> _Batch:  # noqa: B008 - has no state
-        groups = Groups.of(step.level, parents.take(batch))
-        return _divide(step, groups, truth, secret, seed, crew)
+    `totals` are the tables that were measured as a whole.
+    """
 
-    parents = parents.in_group_order(step.level, crew)
-    total, done = int(step.offsets(parents)[-1]), 0
-    work = np.concatenate([[0], np.cumsum(step.n_children(parents))])
-    progress(step.level.name, 0, total)
-    children, noisy, tables = [Nodes.root(len(parents.areas), 0)], list[Noisy](), []
+    def carry_out(batch: slice, pool: ThreadPool = ThreadPool(1)) -> _Batch:  # noqa: B008 - has no state
+        return _divide(step, parents.take(batch), totals, truth, secret, seed, pool)
+
+    level = step.level
+    parents = in_group_order(level, parents, pool)
+    n = n_children(level, parents)
+    total, done = int(n[n > 1].sum()), 0
+    work = np.concatenate([[0], np.cumsum(n)])
+    progress(level.name, 0, total)
+    children, drawn = [Cells.root(len(parents.areas), 0)], list[Sequence[MeasuredTable]]()
     cut = batches(step, parents)
     for is_large, some in groupby(cut, lambda b: work[b.stop] - work[b.start] > LARGE):
-        # A very large one on all threads, others on a thread each.
-        for made in (carry_out(b, crew) for b in some) if is_large else crew.map(carry_out, some):
-            done += made.n_draws
-            progress(step.level.name, done, total)
+        # A very large batch uses all threads, other batches use one thread each.
+        for made in (carry_out(b, pool) for b in some) if is_large else pool.map(carry_out, some):
+            done += sum(len(one.value) for one in made.noisy if one.depths == level.depths)
+            progress(level.name, done, total)
             children.append(made.children)
-            noisy += made.noisy
-            tables.append(made.tables)
-    if step.totals is not None:
-        noisy.append(step.noisy_totals())
-    noisy += chain.from_iterable(zip(*tables, strict=True))
-    return Divided(Nodes.join(children), noisy)
+            drawn.append(made.noisy)
+    noisy = list(totals) + [one for some in drawn for one in some]
+    order = [one.depths for one in (step.children, *step.cross)]
+    return Divided(Cells.join(children), sorted(noisy, key=lambda one: order.index(one.depths)))
 
 
 class _Batch(NamedTuple):
-    """What has become of a batch: children, and noisy counts."""
+    """Output of a batch: released children, and noisy counts."""
 
-    children: Nodes
-    n_draws: int
-    noisy: Sequence[Noisy]
-    tables: Sequence[Noisy]
+    children: Cells
+    noisy: Sequence[MeasuredTable]
 
 
 def _divide(  # noqa: PLR0913, PLR0917 - private
-    step: Step, groups: Groups, truth: Children, secret: Secret, seed: Seed, crew: Crew
+    step: Step,
+    parents: Cells,
+    totals: Sequence[MeasuredTable],
+    truth: Children,
+    secret: Secret,
+    seed: Seed,
+    pool: ThreadPool,
 ) -> _Batch:
-    """Measure and divide one batch, if it is large in parts."""
-    level, parents, is_hard = step.level, groups.parents, step.is_hard(groups)
+    """Measure and divide one batch, in parts if it is large."""
+    is_hard = bool(hard_tables(step, parents))
 
-    def find(part: slice) -> tuple[Candidates, Noisy]:
+    def find(part: slice) -> tuple[Candidates, MeasuredTable]:
         some = parents.take(part)
-        x = measure(step, some, truth, secret)
-        found = find_candidates(step, some, x, seed, is_hard=is_hard)
-        return found, Noisy.below(level, level.depths, some.areas, x)
+        noisy = measure(step.children, step.level.rows(some.areas), truth, secret)
+        found = find_candidates(step, some.value, noisy, seed, is_hard=is_hard)
+        return found, noisy.bare()
 
-    found, noisy = zip(*crew.map(find, small_parts(step, parents)), strict=True)
-    tables = {
-        known[0].depths: measure_table(step, known, groups, truth, secret) for known in step.two_way
-    }
-    return _Batch(
-        divide(step, groups, Candidates.join(found), tables, crew),
-        int(step.offsets(parents)[-1]),
-        noisy,
-        [
-            Noisy.below(level, table.depths, groups.areas_of(table), tables[table.depths])
-            for table, _ in step.two_way
-        ],
-    )
+    parts = pool.map(find, small_parts(step.level, parents))
+    candidates, noisy = zip(*parts, strict=True)
+    whole = {one.depths: one for one in totals}
+    tables = []
+    for one in step.cross:
+        rows, known = one.marginal.rows(parents.areas), whole.get(one.depths)
+        tables.append(measure(one, rows, truth, secret) if known is None else known.take(rows))
+    children = divide(step, parents, Candidates.join(candidates), tables, pool)
+    kept = [table.bare() for table in tables if table.depths not in whole]
+    return _Batch(children, [*noisy, *kept])

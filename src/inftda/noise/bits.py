@@ -4,16 +4,16 @@ A key encrypts numbered blocks, each of which is 16 random bytes. The number of 
 address: a *row* (64 bits) and a *place* in the row (64 bits). What is drawn for the children of a
 parent is a row, so noise belongs to that parent, wherever and in whichever order work is done.
 
-No two draws share a block. A key serves one level or one table off the tree of one release, and a
+No two draws share a block. A key serves one level or one cross table of one release, and a
 row of it one parent, or one row of cells of that table. In a row
 
 - places below 2^63 are blocks 0, 1, 2, ... of its words, which are handed out in order;
-- places from 2^63 on have four fields, `1 | draw (31 bits) | attempt (16 bits) | part (16 bits)`:
-  further bits of one draw, for the rare ones that need more.
+- places from 2^63 on have three fields, `1 | draw (31 bits) | part (32 bits)`: further bits of one
+  draw, for the rare ones that need more.
 
-A row has fewer than 2^31 draws, so no field overflows; attempts and parts are counted and never
-wrap. A level has far fewer than 2^36 blocks, which distinguish AES from random bits with an
-advantage below 2^-56.
+A row has fewer than 2^31 draws, and a draw fewer than 2^16 parts, so no field overflows.
+A level has far fewer than 2^36 blocks, which distinguish AES from random bits with an advantage
+below 2^-56.
 
 Nothing here is global, and nothing here falls back to a generator that is not secure.
 """
@@ -30,7 +30,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from inftda.errors import PrivacyError
-from inftda.kernels import kernel
+from inftda.util.kernels import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,8 @@ interpreter lock for large pieces only."""
 SECRET_LABEL: Final = 0x736563726574  # "secret" in ASCII
 SEED_LABEL: Final = 0x73656564  # "seed" in ASCII
 _FURTHER: Final = 1 << 63
-_MOST: Final = 1 << 16  # attempts, and parts
+_FIRST_PART: Final = 2  # seeded draws depend on it
+_MOST_PARTS: Final = 1 << 16
 _MOST_DRAWS: Final = 1 << 31
 
 
@@ -105,51 +106,29 @@ class Bits:
             self._encrypt(counters[:n], random)
             take_words_kernel(random, blocks, offsets, first, first + n, row, words)
 
-    def blocks(
-        self, rows: NDArray[np.int64], draws: NDArray[np.int64], attempt: int
-    ) -> NDArray[np.uint64]:
-        """uint64[draws, 4]: parts 0 and 1 of the further bits of some draws.
+    def further(self, row: int, draw: int) -> Iterator[int]:
+        """Yield further 64-bit words for one draw of a row.
 
-        Args:
-            rows: int64[draws], the row of each.
-            draws: int64[draws], its number in the row.
-            attempt: how often it was tried before.
+        Raises:
+            PrivacyError: a draw takes more of them than random bits ever need.
         """
-        counters = np.empty((len(rows), 2, 2), np.uint64)
-        counters[:, :, 0] = rows.astype(np.uint64)[:, None]
-        counters[:, 0, 1] = draws.astype(np.uint64) << np.uint64(32)
-        counters[:, 0, 1] |= np.uint64(_place(0, attempt, 0))
-        counters[:, 1, 1] = counters[:, 0, 1] | np.uint64(1)
-        random = np.empty(4 * len(rows) + 2, np.uint64)
-        self._encrypt(counters.reshape(-1, 2), random)
-        return random[:-2].reshape(-1, 4)
-
-    def further(self, row: int, draw: int, attempt: int = 0, part: int = 2) -> Iterator[int]:
-        """Further 64-bit words for one draw, from a part on."""
-        while True:
-            counter = np.array([[row, _place(draw, attempt, part)]], np.uint64)
+        for part in range(_FIRST_PART, _MOST_PARTS):
+            counter = np.array([[row, _FURTHER | draw << 32 | part]], np.uint64)
             random = np.empty(4, np.uint64)
             self._encrypt(counter, random)
             yield from random[:2].tolist()
-            part += 1
+        raise PrivacyError(
+            "a draw was not decided by 2^16 blocks of bits; the random bits cannot be right, so "
+            "nothing is released (report it, with the versions of inftda and cryptography)"
+        )
 
     def _encrypt(
         self, counters: NDArray[np.uint64], random: NDArray[np.unsignedinteger[Any]]
     ) -> None:
         """Encrypt numbers of blocks, all of them different: counter mode with chosen counters."""
-        cipher = Cipher(algorithms.AES256(self._key), modes.ECB()).encryptor()  # noqa: S305 - see above
+        cipher = Cipher(algorithms.AES256(self._key), modes.ECB()).encryptor()  # noqa: S305 - counter mode
         data = counters.reshape(-1).view(np.uint8)
         cipher.update_into(data, random.view(np.uint8))  # type: ignore[arg-type] # any buffers
-
-
-def _place(draw: int, attempt: int, part: int) -> int:
-    """Where further bits of a draw are in its row."""
-    if attempt >= _MOST or part >= _MOST:
-        raise PrivacyError(
-            "a draw was not decided by 2^16 attempts; the random bits cannot be right, so nothing "
-            "is released (report it, with the versions of inftda and cryptography)"
-        )
-    return _FURTHER | draw << 32 | attempt << 16 | part
 
 
 class RandomSource(Protocol):
@@ -157,7 +136,7 @@ class RandomSource(Protocol):
 
     @property
     def is_secure(self) -> bool:
-        """Whether what is made from its bits may be called private."""
+        """Whether noise from these bits protects privacy; false for a seed."""
 
     def bits(self, *labels: int) -> Bits:
         """Bits for the purpose with these labels."""
@@ -203,7 +182,7 @@ class SeededSource:
 
 @dataclass(frozen=True)
 class Secret:
-    """What all noise of one release follows from: the same bits whenever they are asked for.
+    """The secret of a release: all its noise follows from it, reproducibly.
 
     Spark runs a task again when a machine dies, runs it twice when a machine is slow, and may
     evaluate a plan once more whenever it likes. If each run drew fresh noise, two different
@@ -252,8 +231,8 @@ def number_blocks_kernel(
     Args:
         rows: int64[rows].
         blocks: int64[rows + 1], blocks of all rows before each, and of all.
-        first: see above, and the next.
-        row: see there.
+        first: index of the first block.
+        row: index of its row.
         counters: uint64[n, 2], written.
     """
     for i in range(counters.shape[0]):
@@ -277,10 +256,10 @@ def take_words_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 
     Args:
         random: blocks first..last, as words.
-        blocks: int64[rows + 1], as above.
+        blocks: int64[rows + 1], blocks of all rows before each, and of all.
         offsets: int64[rows + 1], slices of words.
-        first: see above, and the next two.
-        last: see there.
+        first: index of the first block.
+        last: index after the last block.
         row: the row that the first belongs to.
         words: some are written.
     """

@@ -60,15 +60,12 @@ class Ladder:
         return k
 
 
-def gaussian_ladder(
-    sigma2: Fraction, bits: int, *, is_half: bool = False, guard: int = 64
-) -> Ladder:
+def gaussian_ladder(sigma2: Fraction, bits: int, *, guard: int = 64) -> Ladder:
     """Return the ladder of |X| for P[X = x] proportional to exp(-x^2 / (2 sigma2)).
 
     Args:
         sigma2: the variance parameter.
         bits: the ladder reaches the first k with P[|X| > k] < 2^-bits.
-        is_half: take X on 0, 1, 2, ... only, instead of on all integers.
         guard: each rung is known to 2^-(bits + guard).
     """
 
@@ -77,9 +74,7 @@ def gaussian_ladder(
         q = (-exponent).exp()
         # The sum of q^(x^2) over all integers x is the theta constant at i exponent / pi.
         total = acb.modular_theta(acb(0), acb(0, exponent / arb.pi()))[2].real
-        if is_half:
-            total = (total + 1) / 2
-        return 1 / total, (1 if is_half else 2) * q / total, q**3, q**2
+        return 1 / total, 2 * q / total, q**3, q**2
 
     sigma = math.sqrt(sigma2)
     return _climb(
@@ -87,7 +82,7 @@ def gaussian_ladder(
     )
 
 
-def laplace_ladder(scale: Fraction, bits: int, *, is_half: bool = False, guard: int = 64) -> Ladder:
+def laplace_ladder(scale: Fraction, bits: int, *, guard: int = 64) -> Ladder:
     """Return the ladder of |X| for P[X = x] proportional to exp(-|x| / scale).
 
     The arguments are those of `gaussian_ladder`, with the scale instead of sigma2.
@@ -96,20 +91,10 @@ def laplace_ladder(scale: Fraction, bits: int, *, is_half: bool = False, guard: 
     def constants() -> tuple[arb, arb, arb, arb]:
         exponent = arb(fmpq(scale.denominator, scale.numerator))
         q = (-exponent).exp()
-        first = -(-exponent).expm1() if is_half else (exponent / 2).tanh()
-        return first, (1 if is_half else 2) * q * first, q, arb(1)
+        first = (exponent / 2).tanh()
+        return first, 2 * q * first, q, arb(1)
 
     return _climb(constants, math.ceil(float(scale) * math.log(2) * (bits + 2)) + 3, bits, guard)
-
-
-def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
-    """Return integers below and above 2^bits exp(-exponent), 2 apart."""
-
-    def constants() -> tuple[arb]:
-        return ((-arb(fmpq(exponent.numerator, exponent.denominator))).exp(),)
-
-    (lower,) = _fixed(constants, bits)
-    return lower, lower + 2
 
 
 def _climb(

@@ -2,7 +2,7 @@
 
 A word is a sign and the first b bits u of a uniform number U. The magnitude is the k with
 F(k-1) <= U < F(k). The table holds c_k = floor(2^b F(k)), so u decides k unless u equals some
-c_k; such a word is settled with further random bits against F at a higher precision, until
+c_k; such a word is decided with further random bits against F at a higher precision, until
 nothing is left open. Draws are exact for every length of word: it only sets how often the slow
 path is taken. Proof: `docs/proofs/exact-sampling.md`.
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from inftda.errors import PrivacyError
-from inftda.kernels import kernel
+from inftda.util.kernels import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,7 +83,7 @@ class WordTable:
         ladder_of: called with `bits` and `guard`, gives the ladder of the magnitude; its tail is
             below 2^-bits, each rung known to 2^-(bits + guard).
         word_bits: length of a word with its sign, 2 to 64. 32 needs half the random bits of
-            64 and settles one draw in 2^31 / (length of the table) the slow way; 8 is for
+            64 and decides one draw in 2^31 / (length of the table) the slow way; 8 is for
             testing that way.
     """
 
@@ -104,21 +104,6 @@ class WordTable:
         self._kept: dict[int, Ladder] = {}
         self.word_bits = word_bits
 
-    @property
-    def max_abs(self) -> int:
-        """The largest magnitude in the table; larger ones have probability below 2^-b."""
-        return int(self._cdf.size) - 1
-
-    @property
-    def word_type(self) -> np.dtype[np.unsignedinteger[Any]]:
-        """Type of the words."""
-        return self._cdf.dtype
-
-    @property
-    def word_bytes(self) -> int:
-        """Random bytes used per draw (an undecided one takes 8 or so more)."""
-        return int(self._cdf.itemsize)
-
     def fill(
         self,
         out: NDArray[np.int64],
@@ -126,34 +111,19 @@ class WordTable:
         rows: NDArray[np.int64],
         offsets: NDArray[np.int64],
     ) -> None:
-        """Overwrite `out` with independent draws; see `Sampler.fill_rows`."""
+        """Overwrite `out` with independent draws, as in `Noise.fill_rows`."""
         # The words are made at the end of the array itself. Going forward, draw i overwrites
         # bytes up to 8 (i + 1), and no unread word lies there, whether it has 4 bytes or 8.
-        words = out.view(self._cdf.dtype)[out.size * (8 // self.word_bytes - 1) :]
+        word_bytes = self._cdf.itemsize
+        words = out.view(self._cdf.dtype)[out.size * (8 // word_bytes - 1) :]
         bits.fill(words, rows, offsets)
-
-        def further(draw: int) -> Iterator[int]:
-            row = int(np.searchsorted(offsets, draw, side="right")) - 1
-            return bits.further(int(rows[row]), draw - int(offsets[row]))
-
-        self.draw(words, out, further)
-
-    def draw(
-        self, words: Words, out: NDArray[np.int64], further: Callable[[int], Iterator[int]]
-    ) -> None:
-        """Turn words into draws.
-
-        Args:
-            words: uniform, of the length of the table's.
-            out: int64, overwritten; see `map_words_kernel`.
-            further: gives further random words of a draw.
-        """
-        spare = 8 * self.word_bytes - self.word_bits
-        if spare:
+        if spare := 8 * word_bytes - self.word_bits:
             words >>= spare
         done = self._map(words, out, 0)
         while done < out.size:
-            out[done] = self._settle(int(words[done]), further(done))
+            row = int(np.searchsorted(offsets, done, side="right")) - 1
+            further = bits.further(int(rows[row]), done - int(offsets[row]))
+            out[done] = self._settle(int(words[done]), further)
             done = self._map(words, out, done + 1)
 
     def _map(self, words: Words, out: NDArray[np.int64], first: int) -> int:

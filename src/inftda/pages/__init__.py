@@ -1,1 +1,1 @@
-"""Pages that open from disk and load nothing: templates, scripts and what is put into them."""
+"""Pages that open from disk and load nothing: templates, scripts and their data."""

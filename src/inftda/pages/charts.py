@@ -1,4 +1,4 @@
-"""Charts: where numbers lie on their axes. Templates draw them (charts.html)."""
+"""Charts: positions of numbers on their axes. Templates draw them (charts.html)."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class LogScale:
         self.marks = [10.0 ** (self._low + power) for power in range(int(self._decades) + 1)]
 
     def at(self, number: float) -> float:
-        """Where a number lies, from 0 to 1."""
+        """Position of a number on the axis, from 0 to 1."""
         return max(math.log10(max(number, 1e-9)) - self._low, 0) / self._decades
 
     @staticmethod
@@ -46,7 +46,7 @@ class ShareScale:
         self.marks = [self._low + i * self._span / steps for i in range(steps + 1)]
 
     def at(self, share: float) -> float:
-        """Where a share lies, from 0 to 1."""
+        """Position of a share on the axis, from 0 to 1."""
         return (share - self._low) / self._span
 
     @staticmethod
@@ -60,7 +60,7 @@ class Line:
     """One line of a chart.
 
     Attributes:
-        label: what it is.
+        label: entry of the legend.
         shade: number of its colour.
         values: a number for each point from left to right; None where there is none.
         is_bound: whether it is a guarantee, which is drawn dashed.
@@ -77,11 +77,11 @@ class LineChart:
     """Lines over the same points, evenly spaced.
 
     Attributes:
-        title: what is shown.
+        title: of the chart.
         note: how to read it.
         ticks: the points from left to right.
-        x_name: what the points are.
-        lines: what is drawn.
+        x_name: name of the horizontal axis.
+        lines: of the chart.
         is_share: whether values are shares (0 to 100 %) instead of numbers (logarithmic).
     """
 
@@ -94,7 +94,7 @@ class LineChart:
 
     @property
     def places(self) -> list[tuple[str, float]]:
-        """Each point and where it stands."""
+        """Each point with its horizontal position."""
         room = WIDTH - LEFT - RIGHT
         if len(self.ticks) == 1:
             return [(self.ticks[0], LEFT + room / 2)]
@@ -103,7 +103,7 @@ class LineChart:
 
     @property
     def marks(self) -> list[tuple[str, float]]:
-        """Marks of the upright axis and where they stand."""
+        """Marks of the vertical axis with their positions."""
         return [(self._scale.label(mark), self._height(mark)) for mark in self._scale.marks]
 
     @property
@@ -123,7 +123,7 @@ class LineChart:
 
     @property
     def read_out(self) -> str:
-        """The numbers, for those who do not see the picture."""
+        """Text alternative of the picture: all its numbers."""
         said = []
         for line in self.lines:
             values = [

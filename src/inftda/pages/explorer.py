@@ -1,8 +1,8 @@
-"""What the explorer of a page holds: areas, flows, intervals, locations.
+"""Contents of the explorer of a page: areas, flows, intervals, locations.
 
-A table is embedded whole and summed up in the browser: two axes are laid out, further ones filter
-what is seen. If that would make the page too heavy, finest levels are left out until it fits, and
-the page says so.
+The whole table is embedded and summed up in the browser: two axes are laid out, additional
+dimensions are filters. If that would make the page too heavy, finest levels are left out until it
+fits, and the page states so.
 """
 
 import math
@@ -15,22 +15,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.areas.locations import Gazetteer, from_seam
-from inftda.evaluation.cells import MAX_CELLS, Cells
-from inftda.hierarchy import Hierarchy
-from inftda.inference.measured import CellIntervals
 from inftda.pages.html import sentence_case
 from inftda.pages.packing import Pack
 from inftda.pages.shapes import Shapes
 from inftda.publication.manifest import TRIPS
+from inftda.publication.measured import CellIntervals
+from inftda.publication.numbered_cells import MAX_CELLS, NumberedCells
+from inftda.publication.parquet import Areas
 from inftda.publication.release import Release
-from inftda.publication.tables import Areas
-from inftda.publication.trust import unknown_intervals
+from inftda.publication.reliability import (
+    GRADES,
+    UNLISTED,
+    part_off,
+    unknown_intervals,
+)
 from inftda.tree import DESTINATION, ORIGIN, Axis, Marginal, Tree
+from inftda.tree.hierarchy import Hierarchy
+from inftda.util.tabular import FORMULA, PLAIN_NUMBER
 
 #: Characters of packed data in a page, at most; with all else it stays below 15 MB.
 MAX_LETTERS = 13_000_000
 #: Cells that have intervals in a page, over all levels: some bytes each.
 MAX_INTERVALS: Final = 1_500_000
+#: A page opens with no more areas of an axis than this.
+FINE_AREAS: Final = 1500
 _NO_ROOM: Final = (
     "This page has no room for intervals of these numbers; “inftda query --intervals” has them."
 )
@@ -54,30 +62,30 @@ class Layout:
     two axes are.
 
     Attributes:
-        tree: axes of the table.
+        given: axes of the table.
         order: numbers of these axes, those that are laid out first.
     """
 
-    tree: Tree
+    given: tuple[Axis, ...]
     order: tuple[int, ...]
 
     @classmethod
-    def of(cls, tree: Tree) -> "Layout":
+    def of(cls, axes: tuple[Axis, ...]) -> "Layout":
         """Origin and destination first, if there are both."""
-        names = [axis.name for axis in tree.axes]
+        names = [axis.name for axis in axes]
         has_trips = {ORIGIN, DESTINATION} <= {*names}
         first = [names.index(ORIGIN), names.index(DESTINATION)] if has_trips else []
         rest = (number for number in range(len(names)) if number not in first)
-        return cls(tree, (*first, *rest))
+        return cls(axes, (*first, *rest))
 
     @property
     def axes(self) -> tuple[Axis, ...]:
         """The axes in the order of the page."""
-        return tuple(self.arranged(self.tree.axes))
+        return tuple(self.arranged(self.given))
 
     @property
     def has_trips(self) -> bool:
-        """Whether the table is about trips: from somewhere to somewhere."""
+        """Whether the table has origins and destinations."""
         return {ORIGIN, DESTINATION} <= {axis.name for axis in self.axes}
 
     @property
@@ -91,7 +99,7 @@ class Layout:
         return [items[number] for number in self.order]
 
     def key(self, depths: Sequence[int]) -> str:
-        """How the page names a level of each axis of the tree."""
+        """Key of a level of each axis of the tree in the data of the page."""
         return ",".join(map(str, self.arranged(depths)))
 
     def number(self, depths: Sequence[int], areas: Sequence[NDArray[Any]]) -> Numbers:
@@ -104,36 +112,38 @@ class Table:
     """A table to explore: its leaves, and beside it the true ones on confidential pages only.
 
     Attributes:
-        tree: axes of the table.
+        axes: of the table.
         areas: numbers of finest areas on each axis.
         value: the released flows.
         truth: areas and counts of the true leaves; None on public pages.
-        keeps_formulas: whether downloads leave what a spreadsheet would run as it is.
-        estimated: estimates beside what was published; None if there are none.
-        what: what the numbers count, in the plural.
+        keeps_formulas: whether downloads keep cells that a spreadsheet would run as formulas.
+        estimated: estimates beside the published numbers; None if there are none.
+        what: the counted things, in the plural.
+        is_series: whether the last axis is the edition: numbers of editions are never added up.
     """
 
-    tree: Tree
+    axes: tuple[Axis, ...]
     areas: Areas
     value: Numbers
     truth: tuple[Areas, Numbers] | None = None
     keeps_formulas: bool = False
     estimated: CellIntervals | None = None
     what: str = TRIPS
+    is_series: bool = False
 
     def cells(self, depths: Sequence[int]) -> tuple[Areas, dict[str, Numbers]]:
         """Areas of all cells of a level that are not empty; released and true sums."""
-        marginal = Marginal(self.tree.axes, tuple(depths))
-        released = Cells.of(marginal, self.areas, self.value)
+        marginal = Marginal(self.axes, tuple(depths))
+        released = NumberedCells.of(marginal, self.areas, self.value)
         if self.truth is None:
             return marginal.areas_at(released.number), {"value": released.value}
-        true = Cells.of(marginal, *self.truth)
+        true = NumberedCells.of(marginal, *self.truth)
         number = np.union1d(released.number, true.number)
         columns = {"value": _at(released, number), "truth": _at(true, number)}
         return marginal.areas_at(number), columns
 
 
-def _at(cells: Cells, number: Numbers) -> Numbers:
+def _at(cells: NumberedCells, number: Numbers) -> Numbers:
     """Values of cells by number, 0 for those that are not there; `number` holds all of them."""
     value = np.zeros(len(number), np.int64)
     value[np.searchsorted(number, cells.number)] = cells.value
@@ -142,39 +152,39 @@ def _at(cells: Cells, number: Numbers) -> Numbers:
 
 @dataclass(frozen=True)
 class Quality:
-    """What is known of the errors of published numbers.
+    """Intervals, totals and notes on the errors of published numbers.
 
     Attributes:
-        totals: totals across the tree that were measured, with their intervals, by level on each
-            axis; all areas are there.
-        uses: from what size on numbers can be used, by level on each axis; only where not all can.
-        intervals: what true numbers lie between, cell by cell, for levels on each axis.
-        unknown: why other numbers have no interval, in a sentence.
+        totals: measured marginal totals of all areas, with their intervals, by level on each axis.
+        uses: the smallest usable count in words, by level on each axis; only where not all numbers
+            can be used. Of a series one text for each edition; else one.
+        intervals: of the true numbers, cell by cell, for levels on each axis; those of
+            totals are among them.
+        unknown: why other numbers have no interval, in a sentence; of each edition.
+        across: levels on each axis whose numbers are sums that are no level of the tree.
     """
 
     totals: Mapping[Depths, CellIntervals] = field(default_factory=dict)
-    uses: Mapping[Depths, str] = field(default_factory=dict)
+    uses: Mapping[Depths, Sequence[str]] = field(default_factory=dict)
     intervals: Mapping[Depths, CellIntervals] = field(default_factory=dict)
-    unknown: str = ""
-
-    @property
-    def known(self) -> dict[Depths, CellIntervals]:
-        """All intervals that follow from what was measured."""
-        return {**self.intervals, **self.totals}
+    unknown: Sequence[str] = ("",)
+    across: frozenset[Depths] = frozenset()
 
     @classmethod
-    def of(cls, release: Release) -> "Quality":
-        """What a release tells."""
+    def of(cls, release: Release, *, room: int = MAX_INTERVALS) -> "Quality":
+        """Read it from a release; intervals of no more numbers than a page has room for."""
+        totals = release_totals(release)
         return cls(
-            release_totals(release),
-            uses={use.level.depths: use.describe() for use in release.uses if not use.is_all},
-            intervals=_release_intervals(release),
-            unknown=unknown_intervals(release) or _NO_ROOM,
+            totals,
+            uses={use.level.depths: [use.describe()] for use in release.uses if not use.is_all},
+            intervals=_release_intervals(release, room) | totals,
+            unknown=[unknown_intervals(release) or _NO_ROOM],
+            across=summed_levels(release.tree),
         )
 
 
 def release_totals(release: Release) -> dict[Depths, CellIntervals]:
-    """Published totals across the tree, by level on each axis."""
+    """Published marginal totals, by level on each axis."""
     found: dict[Depths, CellIntervals] = {}
     for depths in _every_level(release.tree):
         used = [number for number, depth in enumerate(release.tree.coarsest(depths)) if depth]
@@ -184,23 +194,24 @@ def release_totals(release: Release) -> dict[Depths, CellIntervals]:
         if known is not None:
             areas = [np.zeros(len(known.flow), np.int32) for _ in depths]
             areas[used[0]] = np.arange(len(known.flow), dtype=np.int32)
-            found[depths] = CellIntervals(tuple(areas), known.flow, known.low, known.high)
+            ends = release.intervals().of(depths, tuple(areas), known.flow)
+            found[depths] = CellIntervals(tuple(areas), known.flow, *ends)
     return found
 
 
-def _across(tree: Tree) -> Iterator[Depths]:
-    """Levels on each axis whose numbers are sums across the tree."""
-    return (at for at in _every_level(tree) if tree.coarsest(at) not in tree.on_tree)
+def summed_levels(tree: Tree) -> frozenset[Depths]:
+    """Levels on each axis whose numbers are sums that are no level of the tree."""
+    return frozenset(at for at in _every_level(tree) if tree.coarsest(at) not in tree.on_tree)
 
 
 def _every_level(tree: Tree) -> Iterator[Depths]:
     return product(*(range(axis.hierarchy.depth + 1) for axis in tree.axes))
 
 
-def _release_intervals(release: Release) -> dict[Depths, CellIntervals]:
-    """Intervals of all levels that a release tells them for.
+def _release_intervals(release: Release, room: int) -> dict[Depths, CellIntervals]:
+    """Intervals of all levels for which the release has them.
 
-    Without measurements these are none, but for a total that is public.
+    Without measurements only a total that is public has one.
     """
     if not release.has_measurements:
         if not release.manifest.plan.unit.root_is_public:
@@ -209,12 +220,11 @@ def _release_intervals(release: Release) -> dict[Depths, CellIntervals]:
         return {depths: CellIntervals(tuple(np.zeros((len(depths), 1), np.int32)), *[total] * 3)}
     known, leaves = release.intervals(), release.leaves()
     found: dict[Depths, CellIntervals] = {}
-    room = MAX_INTERVALS
     for depths in _every_level(release.tree):
         marginal = Marginal(release.tree.axes, depths)
         if marginal.n_nodes > _MAX_NUMBER:
             continue
-        cells = Cells.of(marginal, *leaves)
+        cells = NumberedCells.of(marginal, *leaves)
         if len(cells.number) > room:
             continue
         areas = marginal.areas_at(cells.number)
@@ -226,25 +236,26 @@ def _release_intervals(release: Release) -> dict[Depths, CellIntervals]:
 def pack_explorer(
     table: Table, places: Gazetteer, shapes: Shapes | None, quality: Quality
 ) -> tuple[str, Depths]:
-    """What the explorer needs, packed, and the finest level on each axis that fits into a page."""
-    layout = Layout.of(table.tree)
-    depths = tuple(axis.hierarchy.depth for axis in table.tree.axes)
+    """Packed data of the explorer, and the finest level on each axis that fits into a page."""
+    layout = Layout.of(table.axes)
+    depths = tuple(axis.hierarchy.depth for axis in table.axes)
     while True:
-        coarser = _coarser(layout, depths)
-        if coarser is None or Marginal(table.tree.axes, depths).n_nodes <= _MAX_NUMBER:
+        coarser = _coarser(layout, depths, is_series=table.is_series)
+        if coarser is None or Marginal(table.axes, depths).n_nodes <= _MAX_NUMBER:
             packed = _packed(layout, table, places, shapes, quality, depths)
             if coarser is None or len(packed) <= MAX_LETTERS:
                 return packed, depths
         depths = coarser
 
 
-def _coarser(layout: Layout, depths: Depths) -> Depths | None:
-    """One level less where there are most; at last, further axes are summed up. None at the end."""
+def _coarser(layout: Layout, depths: Depths, *, is_series: bool) -> Depths | None:
+    """Drop a level where there are most; at last, sum up additional dimensions. None at the end."""
+    last = len(depths) - 1 if is_series else None
     deepest = max(depths)
     if deepest > 1:
         return tuple(depth - 1 if depth == deepest else depth for depth in depths)
     for number in reversed(layout.order[LAID_OUT:]):
-        if depths[number]:
+        if depths[number] and number != last:
             return tuple(0 if i == number else depth for i, depth in enumerate(depths))
     return None
 
@@ -260,33 +271,29 @@ def _packed(  # noqa: PLR0913, PLR0917 - private
     pack = Pack(_header(table, layout, places, quality, depths))
     areas, columns = table.cells(depths)
     pack.add_cells("flows", layout.number(depths, areas), **columns)
-    for at, ends in quality.known.items():
+    for at, ends in quality.intervals.items():
         if _is_within(at, depths):
             _add_intervals(pack, "intervals", layout, at, ends)
-            if at in quality.totals:
-                pack.add(f"totals-{layout.key(at)}", ends.value)
+    for at, known in quality.totals.items():
+        if _is_within(at, depths):
+            number = layout.number(at, known.areas)
+            pack.add_cells(f"totals-{layout.key(at)}", number, value=known.value)
     if table.estimated is not None:
         _add_estimated(pack, layout, table.estimated, depths)
     if places.finest:
         pack.header["places"] = _places(layout, places, depths)
     if shapes is not None and shapes.level <= depths[shapes.axis]:
-        pack.header["shapes"] = {
-            "axis": layout.order.index(shapes.axis),
-            "level": shapes.level,
-            "areas": shapes.areas,
-            "scale": shapes.scale,
-        }
-        pack.add("shapes", shapes.numbers())
+        pack.add_shapes(shapes, layout.order.index(shapes.axis))
     return pack.text()
 
 
 def _add_estimated(pack: Pack, layout: Layout, estimated: CellIntervals, depths: Depths) -> None:
     """Estimates down to the finest level of the page, with intervals if that is their own."""
-    marginal = Marginal(layout.tree.axes, depths)
-    cells = Cells.of(marginal, estimated.areas, estimated.value)
+    marginal = Marginal(layout.given, depths)
+    cells = NumberedCells.of(marginal, estimated.areas, estimated.value)
     number = layout.number(depths, marginal.areas_at(cells.number))
     pack.add_cells("estimated", number, value=cells.value)
-    if depths == tuple(axis.hierarchy.depth for axis in layout.tree.axes):
+    if depths == tuple(axis.hierarchy.depth for axis in layout.given):
         _add_intervals(pack, "estimated-intervals", layout, depths, estimated)
 
 
@@ -303,7 +310,11 @@ def _header(
     is_shared = layout.is_shared
     return {
         "confidential": table.truth is not None,
-        "formulas": table.keeps_formulas,
+        "formulas": None
+        if table.keeps_formulas
+        else {"formula": FORMULA.pattern, "number": PLAIN_NUMBER.pattern},
+        "grades": _grades(),
+        "unlisted": UNLISTED,
         "shared": is_shared,
         "words": _words(layout, table.what),
         "axes": [
@@ -316,19 +327,66 @@ def _header(
             }
             for index, (number, axis) in enumerate(zip(layout.order, layout.axes, strict=True))
         ],
-        "graded": any(map(any, quality.intervals)),
-        "unknown": quality.unknown,
-        "across": [layout.key(at) for at in _across(table.tree) if _is_within(at, depths)],
+        "graded": any(map(any, quality.intervals.keys() - quality.totals.keys())),
+        "unknown": list(quality.unknown),
+        "across": [layout.key(at) for at in sorted(quality.across) if _is_within(at, depths)],
+        "opens": _opens(layout, quality, depths, is_series=table.is_series),
+        "editions": layout.order.index(len(depths) - 1) if table.is_series else None,
         "uses": {
-            layout.key(at): f"{sentence_case(words)}."
-            for at, words in quality.uses.items()
+            layout.key(at): [words and f"{sentence_case(words)}." for words in texts]
+            for at, texts in quality.uses.items()
             if _is_within(at, depths)
         },
     }
 
 
+def _grades() -> list[dict[str, Any]]:
+    """The grades of numbers: limits of the relative error, and their labels."""
+    below, found = 0, []
+    for name, part in GRADES.items():
+        most = None if math.isinf(part) else round(100 * part)
+        label = (
+            f"\N{PLUS-MINUS SIGN}{below} to {most} %"
+            if below
+            else f"within \N{PLUS-MINUS SIGN}{most} %"
+        )
+        if most is None:
+            label = f"beyond \N{PLUS-MINUS SIGN}{below} %"
+        found.append({"name": name, "upTo": most and part, "label": label})
+        below = most or below
+    return found
+
+
+def _opens(layout: Layout, quality: Quality, depths: Depths, *, is_series: bool) -> Depths:
+    """Levels at which a page opens, of the axes that are laid out: the finest that can be used.
+
+    There most of what is counted is in numbers of grades A to C, and there are not too many areas.
+    Other axes are summed up; of a series it is the last edition.
+    """
+    axes = layout.axes[:LAID_OUT]
+    most = [
+        max(
+            (level for level in range(1, depth + 1) if axis.hierarchy.n_areas(level) <= FINE_AREAS),
+            default=1,
+        )
+        for axis, depth in zip(axes, layout.arranged(depths), strict=False)
+    ]
+    for finest in range(max(most), 1, -1):
+        levels = tuple(min(finest, level) for level in most)
+        at = [0] * (len(depths) - is_series) + [1] * is_series
+        for number, level in zip(layout.order, levels, strict=False):
+            at[number] = level
+        known = quality.intervals.get(tuple(at))
+        if known is None:
+            return levels
+        is_usable = part_off(*known[1:]) <= GRADES["C"]
+        if 2 * known.value[is_usable].sum() >= known.value.sum():
+            return levels
+    return (1,) * len(most)
+
+
 def _words(layout: Layout, what: str) -> dict[str, str]:
-    """How the explorer speaks of this kind of table."""
+    """Words of the explorer for this kind of table."""
     counted = {"unit": sentence_case(what), "units": what}
     if layout.has_trips:
         return {
@@ -363,10 +421,18 @@ def _levels(
             "name": hierarchy.level_name(level),
             "codes": hierarchy.codes(level).to_pylist(),
             "names": places.names.get((number, level)),
+            "rank": _rank(hierarchy, level),
             "children": np.diff(hierarchy.child_offsets(level - 1)).tolist(),
         }
         for level in range(1, depth + 1)
     ]
+
+
+def _rank(hierarchy: Hierarchy, level: int) -> list[int] | None:
+    """Place of each area of a level in the order of the areas table; None if areas are in order."""
+    order = hierarchy.as_read(level)
+    is_ordered = (order == np.arange(len(order))).all()
+    return None if is_ordered else np.argsort(order).tolist()
 
 
 def _is_within(depths: Sequence[int], most: Sequence[int]) -> bool:
@@ -374,16 +440,18 @@ def _is_within(depths: Sequence[int], most: Sequence[int]) -> bool:
 
 
 def _places(layout: Layout, places: Gazetteer, depths: Depths) -> list[list[Places] | None]:
-    """Locations of the areas of every level in the page, on a map cut at its seam."""
+    """Locations of the areas of every level in the page."""
     found: list[list[Places] | None] = []
     for number in layout.order[:LAID_OUT]:
         if not places.has([number]):
             found.append(None)
             continue
-        levels = []
-        for level in range(depths[number] + 1):
-            lon, lat = places.at(number, level)
-            pairs = zip(from_seam(lon, places.seam).tolist(), lat.tolist(), strict=True)
-            levels.append([None if math.isnan(x) else (round(x, 5), round(y, 5)) for x, y in pairs])
-        found.append(levels)
+        found.append([located(places, number, level) for level in range(depths[number] + 1)])
     return found
+
+
+def located(places: Gazetteer, axis: int, level: int) -> Places:
+    """Locations of the areas of a level, on a map cut at its seam."""
+    lon, lat = places.at(axis, level)
+    pairs = zip(from_seam(lon, places.seam).tolist(), lat.tolist(), strict=True)
+    return [None if math.isnan(x) else (round(x, 5), round(y, 5)) for x, y in pairs]

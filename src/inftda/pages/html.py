@@ -18,12 +18,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from inftda import __version__
-from inftda.files import whole_file
+from inftda.util.files import whole_file
 
-#: What every confidential page says at its top and at its end.
+#: Notice at the top and at the end of every confidential page.
 NOTICE: Final = (
     "CONFIDENTIAL: this page shows true counts. It is not private. Do not publish or share it."
 )
+_IMPORT: Final = re.compile(r"^import \{[^}]*\} from '\./([\w-]+\.mjs)';\n", re.MULTILINE)
+_EXPORT: Final = re.compile(r"^export (?=\w)", re.MULTILINE)
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
@@ -40,7 +42,7 @@ def render(  # noqa: PLR0913 - what every page has
 
     Args:
         template: file name of the template of its body.
-        facts: what the template shows.
+        facts: variables of the template.
         title: heading of the page.
         style: file names of its style sheets, with a blank between them.
         script: the code it runs, if any.
@@ -86,7 +88,6 @@ def environment(finalize: Callable[[object], object] | None = None) -> Environme
         "scientific": scientific,
         "unbroken": unbroken,
         "sentence_case": sentence_case,
-        "full_stop": full_stop,
     }
     return made
 
@@ -133,26 +134,28 @@ def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def full_stop(text: str) -> str:
-    """What somebody wrote, with a stop at its end.
-
-    >>> full_stop("No "), full_stop("Why not?")
-    ('No.', 'Why not?')
-    """
-    text = text.strip()
-    return text if text.endswith((".", "!", "?")) else f"{text}."
-
-
 def asset(name: str) -> str:
-    """A style sheet or a part of the script."""
+    """A style sheet or a module of a script."""
     return files("inftda.pages").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def explorer_script() -> str:
-    """The script of pages to explore: its parts in order, in one scope."""
-    folder = files("inftda.pages").joinpath("assets")
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".js"))
-    return "(() => {\n'use strict';\n" + "\n".join(asset(name) for name in names) + "})();\n"
+def script(module: str) -> str:
+    """A module and all that it imports as one script, in one scope: pages open from disk.
+
+    Every import is a line of its own that names what it imports, and no two modules give the same
+    name to different things.
+    """
+    parts: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name not in parts:
+            code = asset(name)
+            for needed in _IMPORT.findall(code):
+                add(needed)
+            parts[name] = _EXPORT.sub("", _IMPORT.sub("", code))
+
+    add(module)
+    return "(() => {\n'use strict';\n" + "\n".join(parts.values()) + "})();\n"
 
 
 def policy(style: str, code: str) -> str:

@@ -2,7 +2,7 @@
 
 Numbers are stored as planes of bytes: first the low byte of every number, then the next one. The
 whole is compressed and written in the 64 letters that HTML leaves alone. 400,000 flows are about
-a megabyte. The browser's own decompressor reads it; see assets/1-tools.js.
+a megabyte. The browser's own decompressor reads it; see assets/tools.mjs.
 """
 
 import base64
@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from inftda.pages.shapes import Shapes
 
 
 class Pack:
@@ -39,15 +41,25 @@ class Pack:
         Args:
             name: of the table.
             number: of each cell; they are different, in any order.
-            **columns: what is known of each cell.
+            **columns: other numbers of each cell.
         """
         order = np.argsort(number, kind="stable")
         self.add(f"{name}.cells", np.diff(number[order], prepend=0))
         for column, values in columns.items():
             self.add(f"{name}.{column}", values[order])
 
+    def add_shapes(self, shapes: Shapes, axis: int) -> None:
+        """Add outlines of areas of an axis, by its number in the page."""
+        self.header["shapes"] = {
+            "axis": axis,
+            "level": shapes.level,
+            "areas": shapes.areas,
+            "scale": shapes.scale,
+        }
+        self.add("shapes", shapes.numbers())
+
     def text(self) -> str:
-        """Everything, encoded for the page."""
+        """Header and arrays, encoded for the page."""
         header = json.dumps(
             {**self.header, "arrays": self._spans}, ensure_ascii=False, separators=(",", ":")
         ).encode()

@@ -5,7 +5,7 @@ are dropped; a file of tens of megabytes becomes a few hundred kilobytes. Which 
 holds the codes is found by trying: the one that names most areas of some level.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ from inftda.areas.locations import Gazetteer, from_seam
 from inftda.areas.polygons import as_outlines, inner_points, shapely
 from inftda.areas.wkb import rings as rings_of
 from inftda.errors import InftdaError
-from inftda.hierarchy import Hierarchy
-from inftda.tables import find_texts
+from inftda.tree import Axis
+from inftda.tree.hierarchy import Hierarchy
+from inftda.util.tabular import find_texts
 
 #: Steps of the grid along the longer side of the map, at first and at least.
 FINEST_GRID, COARSEST_GRID = 8192, 512
@@ -56,6 +57,23 @@ class Shapes:
             steps = np.diff(ring, axis=0, prepend=np.zeros((1, 2), np.int64))
             parts += [np.array([len(ring)], np.int64), steps.ravel()]
         return np.concatenate(parts)
+
+
+def read_places(
+    axes: Iterable[Axis], files: Sequence[Path | None] = (None, None, None)
+) -> tuple[Gazetteer, Shapes | None]:
+    """Names and locations of areas, and outlines; what the areas have themselves fills the gaps.
+
+    Args:
+        axes: whose areas these are.
+        files: names, locations and outlines, where there are any.
+
+    Raises:
+        InftdaError: a file cannot be read or does not fit the areas.
+    """
+    names, centroids, geojson = files
+    places = Gazetteer.of((axis.hierarchy for axis in axes), names=names, centroids=centroids)
+    return places, known_shapes(places) if geojson is None else read_shapes(places, geojson)
 
 
 def read_shapes(places: Gazetteer, path: Path) -> Shapes:
@@ -147,6 +165,6 @@ def _rounded(
 
 
 def _beyond_seam(ring: Ring, seam: float) -> Ring:
-    """A ring where the map has it: whole, and 360 degrees further if it lies before the seam."""
+    """A ring where the map has it: whole, and shifted by 360 degrees if it lies before the seam."""
     middle = (ring[:, 0].min() + ring[:, 0].max()) / 2
     return np.asarray(ring + np.array([from_seam(middle, seam) - middle, 0.0]))

@@ -1,45 +1,33 @@
-"""Guaranteed errors: what a release will be off by at most, before any data is touched.
+"""Guaranteed errors: upper bounds of the error of a release, computed without the data.
 
-The paper's theorem 4 bounds the error of a level by twice its largest noise plus the error of
-the level above, so errors pile up with depth. They do not: an error is passed on in parts
-(too much is shared by the children), or absorbed (too little is taken where there is
-something to take). The bounds here follow from that, hold for every table, and use tails of
-the noise that are never understated. Proofs: `docs/proofs/error-bounds.md`.
+The paper's theorem 4 bounds the error of a level by twice its largest noise plus the error of the
+level above, so its bounds grow with depth. Actual errors do not: an excess is shared among the
+children, and a deficit is taken from the children that have counts. The bounds here use that. They
+hold for every table, with tails of the noise that are never understated. Proofs:
+`docs/proofs/error-bounds.md`.
 
-Must never look at the counts: these are guarantees, not measurements.
+This module must never use counts: the bounds are guarantees, not measurements.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-import numpy as np
+from typing import Final
 
 from inftda.errors import BudgetError, PrivacyError
-from inftda.noise.law import Law
-from inftda.privacy.exact import (
-    ABSOLUTE_SLACK,
+from inftda.noise.distribution import Noise
+from inftda.noise.tails import (
     RELATIVE_SLACK,
     gaussian_quantile,
-    gaussian_tail,
-    law_of_sum,
     log_inflation,
     log_theta_excess,
-    rounding_of_sum,
+    tail_bound,
 )
-from inftda.privacy.plan import Plan, measured_levels, measured_tables
-from inftda.tree import HARD_REACH, Tree, TreeLevel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-#: Bound of P[S > t], for t >= 0, of a sum S of a few draws.
-_Tail = Callable[[int], float]
+from inftda.privacy.noise_plan import Plan, measured_levels, measured_tables
+from inftda.tree import Tree, TreeLevel
 
 _MIN_BETA: Final = 1e-9
-_SUMMED_SIGMA2: Final = 50.0**2  # up to here tails are sums, beyond it Gaussian integrals
 _SHARES: Final = (0.45, 0.45, 0.1)  # of a level's beta: too much, too little, a corner case
 _LOOSEST: Final = 50.0  # beyond this log factor the lattice bound is no use
 _EXACT_FACTORS: Final = 64
@@ -47,11 +35,11 @@ _EXACT_FACTORS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class ErrorBound:
-    """What the released counts of one level are off by at most, all of them.
+    """Largest error of all released counts of one level.
 
     Attributes:
         index: number of the level in the tree.
-        name: for people.
+        name: name of the level, for people.
         cells: number of possible nodes, false positives included.
         over: released minus true count is at most this.
         under: true minus released count is at most this.
@@ -84,8 +72,7 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
 
     Returns:
         One bound for each level, trivial ones included. With probability 1 - beta all
-        `over` and `under` hold together. What prices for tables across the tree may add is
-        included.
+        `over` and `under` hold together. Adjustments to cross tables are included.
     """
     if not isinstance(beta, int | float) or not _MIN_BETA <= beta < 1:
         raise PrivacyError(f"beta must be at least {_MIN_BETA:g} and below 1, got {beta!r}")
@@ -96,10 +83,10 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
     bounds: list[ErrorBound] = []
     moved_at = _moved(tree, plan)
     over = under = 0
-    extra = 0  # what prices of the levels so far may add to too much; see _moved
+    extra = 0  # what adjustments of the levels so far may add to `over`, by `_moved`
     for level in tree.levels:
         if level.index in planned:
-            noise = _noise(level, planned[level.index])
+            noise = _Drawn.of(level, planned[level.index])
             if level.index == 0:
                 over = under = noise.quantile_of_largest(each)
             else:
@@ -114,10 +101,10 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
 
 
 def _moved(tree: Tree, plan: Plan) -> dict[int, tuple[int, int]]:
-    """How far prices for tables across the tree may move noisy counts, up and down, by level.
+    """How far adjustments to cross tables may raise and lower noisy counts, by level.
 
-    By theorem 4 of docs/proofs/across.md, too much grows by the sum of the two and 1 more, for
-    the level where that is largest, and too little by twice the larger one, at its own level.
+    By theorem 4 of docs/proofs/across.md, `over` grows by the sum of the two and 1 more, for the
+    level where that is largest, and `under` by twice the larger one, at its own level.
     """
     levels = {level.index: level for level in plan.levels}
     planned = {table.depths: table for table in plan.tables}
@@ -125,32 +112,28 @@ def _moved(tree: Tree, plan: Plan) -> dict[int, tuple[int, int]]:
     measured = measured_tables(tree, is_pure=plan.is_pure) if planned else ()
     for table in measured:
         level = levels[table.index]
-        hard_from = table.hard_from((level.sigma / planned[table.depths].sigma) ** 2)
-        reach = HARD_REACH if table.level.most_parents >= hard_from else 1
+        ratio = (level.sigma / planned[table.depths].sigma) ** 2
+        limits = table.limits(ratio, table.level.most_parents)
         # Rounded up: a count moves by whole numbers, and sigma to the nearest float is not less
         # than what the kernel clips at, which is the same float.
-        up, down = math.ceil(level.sigma), math.ceil(reach * level.sigma)
+        up, down = math.ceil(limits.up * level.sigma), math.ceil(limits.down * level.sigma)
         moved[table.index] = up, max(down, moved.get(table.index, (0, 0))[1])
     return moved
 
 
-def _noise(level: TreeLevel, law: Law) -> "_Noise":
-    """Noise of a level."""
-    if law.is_laplace:
-        return _Laplace(level.n_nodes, level.max_children, float(law.scale))
-    return _Gaussian(level.n_nodes, level.max_children, float(law.square))
-
-
 @dataclass(frozen=True)
-class _Noise(ABC):
-    """Noise of one level: the number of draws, the largest number of siblings, and a law."""
+class _Drawn(ABC):
+    """Noise of one level: the number of draws, the largest number of siblings, the distribution."""
 
     cells: int
     siblings: int
+    noise: Noise
 
-    @abstractmethod
-    def tail(self, summands: int) -> _Tail:
-        """Tail of the sum of one or two draws, rounded up."""
+    @classmethod
+    def of(cls, level: TreeLevel, noise: Noise) -> "_Drawn":
+        """Noise of a level."""
+        kind = _Laplace if noise.is_laplace else _Gaussian
+        return kind(level.n_nodes, level.max_children, noise)
 
     @abstractmethod
     def too_much(self, above: int, beta: float) -> int:
@@ -165,12 +148,12 @@ class _Noise(ABC):
 
     def quantile_of_largest(self, beta: float) -> int:
         """Least t with P[all |z| <= t] >= 1 - beta, for independent draws."""
-        return _least(self.tail(1), -math.expm1(math.log1p(-beta) / self.cells) / 2)
+        return _least(tail_bound(self.noise, 1), -math.expm1(math.log1p(-beta) / self.cells) / 2)
 
     def too_little(self, beta: float) -> int:
         """Bound of true minus released count unless the parent lacks more: noise of a pair."""
         pairs = 1.5 * self.cells * (self.siblings - 1)
-        one, two = self.tail(1), self.tail(2)
+        one, two = tail_bound(self.noise, 1), tail_bound(self.noise, 2)
         bound = _least(lambda t: pairs * two(t) + self.cells * one(t), beta)
         return min(bound, 2 * _least(one, beta / (2 * self.cells)))
 
@@ -182,7 +165,7 @@ class _Noise(ABC):
         for few.
         """
         each = beta / (2 * self.cells)
-        largest = _least(self.tail(1), each)
+        largest = _least(tail_bound(self.noise, 1), each)
 
         def few(b: int) -> float:
             return largest + (b - 1) // 2
@@ -200,54 +183,34 @@ class _Noise(ABC):
 
 
 @dataclass(frozen=True)
-class _Gaussian(_Noise):
+class _Gaussian(_Drawn):
     """Discrete Gaussian noise."""
 
-    sigma2: float
-
-    @property
-    def sigma(self) -> float:
-        return math.sqrt(self.sigma2)
-
-    def tail(self, summands: int) -> _Tail:
-        return _GaussianTail(self.sigma2, summands)
-
     def too_much(self, above: int, beta: float) -> int:
-        scale = self.sigma * math.sqrt(2 * math.log(self.cells / beta))
+        sigma2, sigma = float(self.noise.square), self.noise.sigma
+        scale = sigma * math.sqrt(2 * math.log(self.cells / beta))
         bound = _largest_share(scale, above - 1, self.siblings)
-        loose = _log_inflation_of(self.siblings - 1, self.sigma2)
-        loose += log_theta_excess(self.sigma2 / self.siblings)
+        loose = _log_inflation_of(self.siblings - 1, sigma2)
+        loose += log_theta_excess(sigma2 / self.siblings)
         if loose < _LOOSEST:
-            scale = self.sigma * gaussian_quantile(beta / self.cells * math.exp(-loose))
+            scale = sigma * gaussian_quantile(beta / self.cells * math.exp(-loose))
             bound = min(bound, _largest_share(scale, above, self.siblings))
         return math.floor(1 + bound)
 
     def below_mean(self, b: int, p: float) -> float:
-        return self.sigma * math.sqrt(-2 * math.log(p) * (1 + 3 / b))
+        return self.noise.sigma * math.sqrt(-2 * math.log(p) * (1 + 3 / b))
 
 
 @dataclass(frozen=True)
-class _Laplace(_Noise):
-    """Discrete Laplace noise: P[z = x] is proportional to a^|x|, a = exp(-1 / scale)."""
-
-    scale: float
-
-    def tail(self, summands: int) -> _Tail:
-        a, rest = math.exp(-1 / self.scale), -math.expm1(-1 / self.scale)  # rest = 1 - a
-        constant, slope = 1 / (1 + a), 0.0
-        if summands == 2:
-            constant, slope = (1 + a + 2 * a**2) / (1 + a) ** 3, rest / (1 + a) ** 2
-
-        def tail(t: int) -> float:
-            power = math.exp(-(t + 1) / self.scale) * (1 + RELATIVE_SLACK)
-            return power * (constant + slope * (t + 1)) + ABSOLUTE_SLACK
-
-        return tail
+class _Laplace(_Drawn):
+    """Discrete Laplace noise."""
 
     def too_much(self, above: int, beta: float) -> int:
         # Of three siblings and more, the fewest or the most are the worst.
         p = beta / self.cells
-        excess = {2: _least(self.tail(2), p) / 2}  # that of two siblings is half a difference
+        excess = {
+            2: _least(tail_bound(self.noise, 2), p) / 2
+        }  # that of two siblings is half a difference
         if self.siblings > 2:
             excess |= {b: self._combined(b, -1, p) for b in (3, self.siblings)}
         return math.floor(1 + max(t + (above - 1) / b for b, t in excess.items()))
@@ -259,31 +222,9 @@ class _Laplace(_Noise):
         """Some t with P[z + sign * mean(z) >= t] <= p, of b siblings; three or more for -1."""
         # The moments of the others: those of a continuous Laplace are larger.
         others = -(b - 1) * math.log1p(-1 / (b + sign) ** 2)
-        log_odds = -math.log(p) - math.log1p(math.exp(-1 / self.scale)) + others
-        return self.scale * (1 + sign / b) * log_odds * (1 + RELATIVE_SLACK)
-
-
-class _GaussianTail:
-    """P[S > t] for the sum S of a few draws, rounded up."""
-
-    def __init__(self, sigma2: float, summands: int) -> None:
-        ratios = (1,) * summands
-        self.deviation = math.sqrt(summands * sigma2)
-        self.beyond: NDArray[np.float64] | None = None
-        if sigma2 <= _SUMMED_SIGMA2:
-            law = law_of_sum(ratios, sigma2)
-            upper = law[len(law) // 2 + 1 :]
-            sums = np.cumsum(upper[::-1])[::-1] * (1 + rounding_of_sum(law, summands))
-            self.beyond = sums + ABSOLUTE_SLACK
-        else:
-            self.factor = math.exp(log_inflation(ratios, sigma2))
-
-    def __call__(self, t: int) -> float:
-        if self.beyond is not None:
-            return float(self.beyond[t]) if t < len(self.beyond) else ABSOLUTE_SLACK
-        # The density is convex beyond one deviation: a unit step lies below its integral.
-        start = t + 0.5 if t + 0.5 >= self.deviation else t
-        return self.factor * gaussian_tail(start / self.deviation)
+        scale = float(self.noise.scale)
+        log_odds = -math.log(p) - math.log1p(math.exp(-1 / scale)) + others
+        return scale * (1 + sign / b) * log_odds * (1 + RELATIVE_SLACK)
 
 
 def _least(falling: Callable[[int], float], limit: float) -> int:

@@ -6,15 +6,14 @@ sum of all r x and W the sum of all r, and
 
     delta(epsilon) = sum over y of P[Y = y] * max(0, 1 - exp(epsilon - loss(y))).
 
-The law of Y is convolved where variances are small. Elsewhere a Gaussian bounds it, up to a factor
-that is a theorem and close to 1. Every term is positive, every rounding upward: no discretisation,
-no transform that cancels. Must never be used for several trips, and must never return less than
-the truth. Proofs: `docs/proofs/accounting.md`, sections 3 to 5.
+The distribution of Y is convolved where variances are small. Elsewhere a Gaussian bounds it, up to
+a factor that is a theorem and close to 1. Every term is positive, every rounding upward: no
+discretisation, no transform that cancels. Must never be used for several trips, and must never
+return less than the truth. Proofs: `docs/proofs/accounting.md`, sections 3 to 5.
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -23,20 +22,23 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.numbers import MIN_DELTA
+from inftda.noise.tails import (
+    ABSOLUTE_SLACK,
+    RELATIVE_SLACK,
+    TAIL_SLACK,
+    array_half,
+    gaussian_tail,
+    log_inflation,
+    log_inflation_at_zero,
+    log_theta_excess,
+    rounding_of_sum,
+    sum_of_gaussians,
+)
+from inftda.util.exact_numbers import MIN_DELTA
 
 #: Largest ratio of two variances.
 MAX_RATIO: Final = 256
-#: Covers the rounding of every float computation here; see docs/proofs/accounting.md, section 5.
-RELATIVE_SLACK: Final = 1e-9
-#: Covers erfc at arguments up to 40 / sqrt(2) and the rounding of the argument.
-TAIL_SLACK: Final = 1e-12
-#: Arrays reach so many deviations: they leave out a mass of exp(-REACH^2 / 2) < 1e-119 a draw.
-REACH: Final = 23.5
-#: Covers what arrays leave out and what underflows.
-ABSOLUTE_SLACK: Final = 1e-110
-
-#: Where the Gaussian bound gives more away, the law is convolved, if that is quick enough.
+#: Where the Gaussian bound gives more away, the distribution is convolved, if that is quick enough.
 _MAX_LOG_INFLATION: Final = 1e-6
 _MOST_PRODUCTS: Final = 3 * 10**8
 #: Where even the logarithm of the factor is above this, the bound says nothing.
@@ -44,9 +46,6 @@ _USELESS: Final = 50.0
 #: Above this standard deviation of Y sums become integrals, at a relative cost of about 1e-3.
 _LONGEST_SUM: Final = 4000.0
 _NEGLIGIBLE: Final = 45.0  # terms smaller than the first by exp(-45) are bounded, not summed
-#: Points of a trapezoidal rule: at least this many for each deviation of Y, and not more in all.
-_POINTS_PER_DEVIATION: Final = 7
-_MOST_POINTS: Final = 2**18
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class LossLattice:
             return False
         length = products = 0
         for ratio in self.ratios:
-            half = _half_length(float(self.sigma2) / ratio)
+            half = array_half(float(self.sigma2) / ratio)
             products += 2 * half * (length + 1)
             length += 2 * half * ratio
         return products <= _MOST_PRODUCTS
@@ -116,21 +115,21 @@ class LossLattice:
         return math.sqrt(sum(self.ratios) * float(self.sigma2))
 
     @cached_property
-    def _law(self) -> NDArray[np.float64]:
-        return law_of_sum(self.ratios, float(self.sigma2))
+    def _array(self) -> NDArray[np.float64]:
+        return sum_of_gaussians(self.ratios, float(self.sigma2))
 
     def _convolved(self, start: Fraction) -> float:
-        """Small variances: the law of Y as an array."""
-        law = self._law
-        half = len(law) // 2
+        """Small variances: the distribution of Y as an array."""
+        chance = self._array
+        half = len(chance) // 2
         first = max(math.floor(start) + 1, -half)
         if first > half:
             return 0.0
-        terms = law[first + half :] * self._weights(start, first, half)
-        return float(terms.sum()) * (1 + rounding_of_sum(law, len(self.ratios)))
+        terms = chance[first + half :] * self._weights(start, first, half)
+        return float(terms.sum()) * (1 + rounding_of_sum(chance, len(self.ratios)))
 
     def _summed(self, start: Fraction) -> float:
-        """Gaussian law, one term for each integer, and a bound of those left out."""
+        """Gaussian bound, one term for each integer, and a bound of those left out."""
         variance = self._deviation**2
         first = max(math.floor(start) + 1, -math.ceil(25 * self._deviation))
         if first > 25 * self._deviation:
@@ -151,7 +150,7 @@ class LossLattice:
         return weights
 
     def _integrated(self, start: float) -> float:
-        """Gaussian law: the sum of a unimodal function is below its integral plus its maximum."""
+        """Gaussian bound: the sum of a unimodal function is below its integral plus its maximum."""
         deviation, sigma2 = self._deviation, float(self.sigma2)
         if start > 25 * deviation:
             return 0.0
@@ -164,102 +163,3 @@ class LossLattice:
         peak = (start + math.sqrt(start**2 + 4 * deviation**2)) / 2
         density = math.exp(-((peak / deviation) ** 2) / 2) / (math.sqrt(2 * math.pi) * deviation)
         return max(gain - loss, 0.0) + density * (peak - start) / sigma2 * (1 + RELATIVE_SLACK)
-
-
-def log_theta_excess(tau2: float) -> float:
-    """Upper bound of log(theta / (sqrt(2 pi) tau)), theta = sum over k of exp(-k^2 / (2 tau2)).
-
-    It is the largest factor by which a Gaussian of variance tau2, summed over any shifted
-    copy of the integers, exceeds its integral.
-    """
-    if tau2 >= 0.15:  # Poisson summation converges at least as fast as the sum itself
-        q = math.exp(-2 * math.pi**2 * tau2)
-        return math.log1p(2 * q / (1 - q**3)) * (1 + RELATIVE_SLACK)
-    q = math.exp(-1 / (2 * tau2))
-    return math.log((1 + 2 * q / (1 - q**3)) / math.sqrt(2 * math.pi * tau2)) + RELATIVE_SLACK
-
-
-def log_inflation(ratios: Sequence[int], sigma2: float) -> float:
-    """Log of a factor A with P[Y = y] <= A * gaussian density(y), for every integer y.
-
-    Args:
-        ratios: one integer r for each summand r X, X of variance parameter sigma2 / r, without a
-            common divisor. The Gaussian has variance sigma2 * sum(ratios).
-        sigma2: the variance parameter for r = 1.
-    """
-    total, done, spacing = 0.0, ratios[0], ratios[0]  # values so far are multiples of spacing
-    for ratio in ratios[1:]:
-        common = math.gcd(spacing, ratio)
-        tau2 = sigma2 / ratio * done / (done + ratio)
-        total += log_theta_excess(tau2 / (spacing // common) ** 2)
-        done, spacing = done + ratio, common
-    return total
-
-
-def log_inflation_at_zero(ratios: Sequence[int], sigma2: float) -> float:
-    """The same by the probability of Y = 0, where A is reached: tight, but slower.
-
-    The mean of the characteristic function, which is positive, over n points of the circle is
-    the probability that n divides Y. Infinite where that takes too many points, or a variance is
-    below 1.
-    """
-    deviation = math.sqrt(sum(ratios) * sigma2)
-    n = math.ceil(_POINTS_PER_DEVIATION * deviation) + 1
-    if n > _MOST_POINTS or sigma2 / max(ratios) < 1:
-        return math.inf
-    product = np.ones(n)
-    for ratio, times in Counter(ratios).items():
-        turns = np.arange(n, dtype=np.int64) * ratio % n
-        angle = 2 * math.pi / n * np.minimum(turns, n - turns)
-        rate = sigma2 / ratio / 2
-        # Further terms of the theta function are below 4e-9 of these for variances from 1 on.
-        near, far = np.exp(-rate * angle**2), np.exp(-rate * (2 * math.pi - angle) ** 2)
-        product *= ((near + far) * (1 + 4e-9)) ** times
-    factor = float(product.mean()) * math.sqrt(2 * math.pi) * deviation
-    return math.log(factor) + len(ratios) * RELATIVE_SLACK
-
-
-def law_of_sum(ratios: Sequence[int], sigma2: float) -> NDArray[np.float64]:
-    """Probabilities of Y = sum of r X, X of variance sigma2 / r, at -h..h, by convolution."""
-    law = np.ones(1)
-    for ratio in ratios:
-        half = _half_length(sigma2 / ratio)
-        x = np.arange(-half, half + 1, dtype=np.float64)
-        weights = np.exp(-(x**2) / (2 * sigma2 / ratio))
-        # Dividing by less than the whole sum makes every probability larger: the safe side.
-        law = _spread(law, weights / weights.sum(), ratio)
-    return law
-
-
-def rounding_of_sum(law: NDArray[np.float64], n_summands: int) -> float:
-    """Relative error of every entry of `law_of_sum`, at most."""
-    return RELATIVE_SLACK + n_summands * len(law) * 2.0**-51
-
-
-def gaussian_tail(x: float) -> float:
-    """Upper bound of P[N(0, 1) > x]."""
-    return 0.5 * math.erfc(x / math.sqrt(2)) * (1 + TAIL_SLACK)
-
-
-def gaussian_quantile(p: float) -> float:
-    """Some x >= 0 with P[N(0, 1) > x] <= p, hardly larger than the smallest."""
-    low, high = 0.0, 40.0
-    while high - low > 1e-9:
-        middle = (low + high) / 2
-        low, high = (low, middle) if gaussian_tail(middle) <= p else (middle, high)
-    return high
-
-
-def _half_length(variance: float) -> int:
-    """An array of the law of one draw goes from minus this to this."""
-    return math.ceil(REACH * math.sqrt(variance)) + 1
-
-
-def _spread(
-    law: NDArray[np.float64], weights: NDArray[np.float64], ratio: int
-) -> NDArray[np.float64]:
-    """Convolution of `law` with `weights` at multiples of `ratio`: each remainder by itself."""
-    length = len(law) + (len(weights) - 1) * ratio
-    rows = np.pad(law, (0, -len(law) % ratio)).reshape(-1, ratio).T
-    spread = np.stack([np.convolve(row, weights) for row in rows], axis=1)
-    return spread.reshape(-1)[:length]

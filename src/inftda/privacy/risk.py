@@ -1,24 +1,24 @@
-"""What a promise means for one person: how often the best attacker is right.
+"""The guarantee for one person: how often the best attacker is right.
 
-Two neighbouring tables differ in one person. An attacker who knows all the rest, and thinks both
-equally likely, sees everything that was measured and says which of the two it was. Nobody is right
-more often than the law of the noise allows, and that is the curve of the accountant: delta at
-epsilon 0 is the attacker's *advantage* over guessing. How many are found at a given rate of false
-alarms follows from the whole curve. All of it is rounded up.
+Two neighbouring tables differ in one person. An attacker who knows everything else, and considers
+both equally likely, sees all measurements and guesses which of the two it was. The accountant's
+curve bounds the success: delta at epsilon 0 is the attacker's *advantage* over guessing. The rate
+of detection at a given rate of false alarms follows from the whole curve. All figures are rounded
+up.
 
-A bare (epsilon, delta) would allow far more than the noise behind it does; see `bare_advantage`.
+A bare (epsilon, delta) allows far more success than the noise does; `bare_advantage` computes it.
 Proofs: `docs/proofs/risk.md`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
-from inftda.privacy.accounting import Curve, privacy_curve, resolve
-from inftda.privacy.plan import Plan
+from inftda.privacy.accountants import AUTO, Curve, Part, resolve, total_rho
+from inftda.privacy.noise_plan import Plan
 from inftda.privacy.unit import Unit
 
 
@@ -38,7 +38,7 @@ class Precedent(NamedTuple):
     source: str
 
 
-#: Strengths are stated for different things: compare with care.
+#: Each epsilon is stated for another privacy unit: compare with care.
 PRECEDENTS: Final = (
     Precedent(
         "Wikimedia, page views by country, since 2023",
@@ -110,7 +110,7 @@ class Risk:
         return tuple(map(_percent, (self.success, *self.detection)))
 
     def describe(self) -> str:
-        """All of it in words: the one statement of what a promise means for a person.
+        """State the guarantee for a person in words, as every output of the package does.
 
         >>> print(Risk(Unit(), 0.0781, (0.0163, 0.0735), is_exact=True).describe()[:77])
         Somebody who knows the whole table except for one person, and is left with tw
@@ -145,28 +145,33 @@ class Risk:
         }
 
 
-@lru_cache(maxsize=64)  # summary, page and dossier of one release ask for the same
 def risk_of(plan: Plan) -> Risk:
     """What the noise of a plan leaves to the best attacker.
 
     Privacy:
         Nobody does better on anything made of what the plan measures.
     """
-    # The tightest accountant is valid for the noise, whichever one the promise was made by.
-    accountant = resolve("auto", plan.measured)
-    curve, rho = privacy_curve(accountant, plan.measured), float(plan.rho)
-    promised = [] if plan.epsilon is None or plan.delta is None else [(plan.epsilon, plan.delta)]
+    is_stated = plan.epsilon is not None and plan.delta is not None
+    stated = ((plan.epsilon, plan.delta),) if is_stated else ()
+    return _risk(plan.unit, plan.measured, stated)
+
+
+@lru_cache(maxsize=64)  # summary, page and dossier of one release ask for the same
+def _risk(unit: Unit, parts: tuple[Part, ...], stated: tuple[tuple[float, float], ...]) -> Risk:
+    # The tightest accountant is valid for the noise, whichever one the plan used.
+    accountant = resolve(AUTO, parts)
+    curve, rho = accountant.curve(parts), float(total_rho(parts))
     bounds = [
         curve(0.0),
         math.sqrt(rho / 2),  # Pinsker: the divergence of Kullback and Leibler is at most rho
         math.sqrt(-math.expm1(-rho)),  # Bretagnolle and Huber
-        *(bare_advantage(*strength) for strength in promised),
+        *(bare_advantage(*one) for one in stated),
     ]
     advantage = min(1.0, min(bounds) * (1 + _SLACK))
-    detection = tuple(_detection(curve, rate, advantage, promised) for rate in FALSE_ALARMS)
+    detection = tuple(_detection(curve, rate, advantage, stated) for rate in FALSE_ALARMS)
     # Where the total changes, only one of the two people has a trip, and less changes below it.
-    is_reached = plan.unit.root_is_public or not plan.unit.is_substitute
-    return Risk(plan.unit, advantage, detection, accountant == "exact" and is_reached)
+    change_together = unit.root_is_public or not unit.is_substitute
+    return Risk(unit, advantage, detection, accountant.is_reached and change_together)
 
 
 def bare_advantage(epsilon: float, delta: float) -> float:
@@ -179,9 +184,9 @@ def bare_advantage(epsilon: float, delta: float) -> float:
 
 
 def _detection(
-    curve: Curve, rate: float, advantage: float, promised: list[tuple[float, float]]
+    curve: Curve, rate: float, advantage: float, stated: Iterable[tuple[float, float]]
 ) -> float:
-    """What a test with this rate of false alarms finds at most.
+    """Upper bound of the detection rate of a test with this rate of false alarms.
 
     Every (epsilon, delta) of the curve bounds what is missed from below, in two ways, as a test may
     be turned round. Each way is a concave function of exp(epsilon) or exp(-epsilon).
@@ -195,7 +200,7 @@ def _detection(
 
     missed = [1 - advantage - rate]
     for side in (steep, flat):
-        missed += [side(*strength) for strength in promised]
+        missed += [side(*one) for one in stated]
         missed.append(_largest(side, curve))
     return min(1.0, 1 - max(missed) + _SLACK)
 

@@ -8,25 +8,50 @@ Must never look at the trips: a sensitivity that depends on the data protects no
 and the cases where a bound is not reached: `docs/proofs/sensitivity.md`.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 from inftda.errors import PrivacyError
-from inftda.options import PROMISE, Option, documented
+from inftda.options import GUARANTEE, Option, documented
 
 if TYPE_CHECKING:
-    from inftda.tree import OffTree, TreeLevel
+    from inftda.tree import CrossTable, TreeLevel
 
 NEIGHBOURS: Final = ("substitute", "add-remove")
 #: What a manifest says of the unit.
 UNIT_KEYS: Final = ("neighbours", "trips", "exactly", "distinct", "once_per")
 
 
+class Sensitivity(NamedTuple):
+    """What one person changes in the counts of a level or cross table, at most.
+
+    Attributes:
+        squared: square of the l2 sensitivity.
+        sides: 2 if they can lower one count and raise another, else 1.
+        trips: how much the counts of one side change by, together.
+    """
+
+    squared: int
+    sides: int
+    trips: int = 1
+
+    @property
+    def l2(self) -> float:
+        """The l2 sensitivity, to the nearest float."""
+        return math.sqrt(self.squared)
+
+    @property
+    def l1(self) -> int:
+        """The l1 sensitivity."""
+        return self.sides * self.trips
+
+
 @documented
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What two tables that must not be told apart may differ in.
+    """Privacy unit: the difference between neighbouring tables.
 
     Only if everybody contributes exactly that many trips is the total public under "substitute".
     Under "add-remove" `exactly` changes nothing and is stored as False. With `once_per` trips are
@@ -42,27 +67,27 @@ class Unit:
             "What two tables differ in that nobody can tell apart: one person replaced by "
             "another, or one more or less.",
             metavar="substitute|add-remove",
-            panel=PROMISE,
+            panel=GUARANTEE,
         ),
     ] = "substitute"
-    trips: Annotated[int, Option("The most trips of one person.", panel=PROMISE)] = 1
+    trips: Annotated[int, Option("The most trips of one person.", panel=GUARANTEE)] = 1
     exactly: Annotated[
         bool | None,
         Option(
             "Whether everybody has exactly that many trips, or at most that many. By default "
             "exactly, for substitute.",
-            panel=PROMISE,
+            panel=GUARANTEE,
             spelling="--exactly/--at-most",
         ),
     ] = None
-    distinct: Annotated[bool, Option("Nobody makes the same trip twice.", panel=PROMISE)] = False
+    distinct: Annotated[bool, Option("Nobody makes the same trip twice.", panel=GUARANTEE)] = False
     once_per: Annotated[
         str | None,
         Option(
             "Nobody has two trips with the same finest area of this axis, such as month: at most "
             "one trip in each.",
             metavar="AXIS",
-            panel=PROMISE,
+            panel=GUARANTEE,
         ),
     ] = None
 
@@ -107,7 +132,25 @@ class Unit:
         """Whether a person's change is unit shifts of single cells, whatever the level."""
         return self.trips == 1
 
-    def squared_sensitivity(self, level: "TreeLevel | OffTree") -> int:
+    @property
+    def may_drop_rows(self) -> bool:
+        """Whether rows may be left out: else the number of trips is public, and would change."""
+        return not self.is_substitute
+
+    @property
+    def forbids_repeats(self) -> bool:
+        """Whether two trips of one person differ, on whichever axis."""
+        return self.distinct and self.trips > 1 and self.once_per is None
+
+    def is_broken_by(self, outside: Collection[str]) -> bool:
+        """Whether an area for unknown places on these axes makes trips equal that must differ."""
+        return self.once_per in outside or (self.forbids_repeats and bool(outside))
+
+    def sensitivity(self, level: "TreeLevel | CrossTable") -> Sensitivity:
+        """What one person changes in the counts of a level or cross table, at most."""
+        return Sensitivity(self.squared_sensitivity(level), self.sides(level.index), self.trips)
+
+    def squared_sensitivity(self, level: "TreeLevel | CrossTable") -> int:
         """Square of the l2 sensitivity of all counts of a level, exact.
 
         Privacy:
@@ -119,7 +162,7 @@ class Unit:
         return self._most_in(level) * self.sides(level.index)
 
     def sides(self, index: int) -> int:
-        """2 where cells of a level may lose trips that others gain, 1 where they do only one.
+        """2 if one person can lower one count of a level and raise another, else 1.
 
         Privacy:
             On each side cells change by `trips` at most, together. For one-trip units that is
@@ -128,7 +171,7 @@ class Unit:
         """
         return 2 if self.is_substitute and index else 1
 
-    def _most_in(self, level: "TreeLevel | OffTree") -> int:
+    def _most_in(self, level: "TreeLevel | CrossTable") -> int:
         """Largest sum of squares of one person's counts over the nodes of a level."""
         if not self.distinct:
             return self.trips**2
@@ -186,5 +229,5 @@ class Unit:
         return cls(**dict(data))
 
 
-#: The promise unless another is asked for: one trip of one person, replaced by another.
+#: The default privacy unit: one trip of one person, replaced by another.
 UNIT: Final = Unit()

@@ -1,4 +1,4 @@
-"""The folder of a release: its public files, and what must not lie beside them.
+"""The folder of a release: its public files, and unexpected files beside them.
 
 `areas.csv` lists the finest areas with all that they lie in. `places.parquet` is there if more is
 known of the areas: names, locations and outlines, one row for each area of every level, coarse to
@@ -19,25 +19,26 @@ import pyarrow.parquet as pq
 
 from inftda.areas.wkb import check_outlines
 from inftda.errors import HierarchyError, InftdaError, ReleaseError, TreeError
-from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain
-from inftda.hierarchy import Hierarchy
-from inftda.impossible import Boxes
-from inftda.places import MAX_NAME, Places
 from inftda.publication.manifest import (
     DAMAGED,
     GET_AGAIN,
-    IMPOSSIBLE_FILE,
     MEASUREMENTS_FILE,
     SIGNATURE_FILE,
+    ZEROS_FILE,
     AxisEntry,
     Manifest,
     TreeEntry,
+    check_digest,
     check_plain,
     digest,
 )
-from inftda.publication.tables import row_groups
-from inftda.tables import as_arrow, repeated
+from inftda.publication.parquet import row_groups
 from inftda.tree import Axis, Tree
+from inftda.tree.hierarchy import Hierarchy
+from inftda.tree.places import MAX_NAME, Places
+from inftda.tree.structural_zeros import ZeroBoxes
+from inftda.util.files import FLOWS_FILE, JUNK, MANIFEST_FILE, is_plain
+from inftda.util.tabular import as_arrow, repeated
 
 SCHEMA: Final = pa.schema(
     [
@@ -51,8 +52,8 @@ SCHEMA: Final = pa.schema(
 )
 #: Bytes of all outlines of a release together, at most.
 MAX_OUTLINES: Final = 256 << 20
-#: Bytes of the list of what cannot occur, at most.
-MAX_IMPOSSIBLE: Final = 256 << 20
+#: Largest size of the file of structural zeros, in bytes.
+MAX_ZEROS: Final = 256 << 20
 _TEXTS: Final = ["level", "code", "name"]
 
 
@@ -75,7 +76,7 @@ def save_places(path: Path | pa.NativeFile, hierarchy: Hierarchy) -> None:
 
 
 def read_places(path: Path, hierarchy: Hierarchy) -> Places:
-    """What a file says of the areas of a hierarchy; it must say nothing else."""
+    """Read the areas of a hierarchy from a file, which must hold nothing else."""
     levels, codes = _areas(hierarchy)
     listed = [levels, codes, repeated("x" * MAX_NAME, 1)]
     parts = row_groups(path, SCHEMA, listed, most_rows=len(codes), most_bytes=2 * MAX_OUTLINES)
@@ -221,8 +222,13 @@ def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) 
             f"the manifest names other files for the areas than {', '.join(files)}; it was edited"
         )
     check_plain(folder, {*files, *map(places_name, files)})
+    with_places = {axis.file for axis in entries if axis.places_sha256}
+    for axis in entries:
+        check_digest(folder / axis.file, axis.areas_sha256)
+        if axis.file in with_places:
+            check_digest(folder / places_name(axis.file), axis.places_sha256)
     read = {name: _read_areas(folder / name) for name in files}
-    for file in {axis.file for axis in entries if axis.places_sha256}:
+    for file in with_places:
         read[file] = read[file].with_places(read_places(folder / places_name(file), read[file]))
     for axis in entries:
         found = read[axis.file]
@@ -235,36 +241,37 @@ def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) 
 
 
 def read_release_tree(folder: Path, entry: TreeEntry) -> Tree:
-    """The tree of a release, with what cannot occur."""
+    """Read the tree of a release, with its structural zeros."""
     tree = read_tree(folder, entry.axes, entry.order)
     if not entry.impossible_sha256:
         return tree
-    file = folder / IMPOSSIBLE_FILE
-    check_plain(folder, [IMPOSSIBLE_FILE])
+    file = folder / ZEROS_FILE
+    check_plain(folder, [ZEROS_FILE])
+    check_digest(file, entry.impossible_sha256)
     try:
-        if file.stat().st_size > MAX_IMPOSSIBLE:
-            raise ReleaseError(f"{IMPOSSIBLE_FILE} is larger than a release writes; {DAMAGED}")
-        known = Boxes.read(file, tree)
+        if file.stat().st_size > MAX_ZEROS:
+            raise ReleaseError(f"{ZEROS_FILE} is larger than a release writes; {DAMAGED}")
+        known = ZeroBoxes.read(file, tree, is_written=True)
         if known.to_text() != file.read_bytes():
-            raise ReleaseError(f"{IMPOSSIBLE_FILE} is not written as inftda writes it; {DAMAGED}")
+            raise ReleaseError(f"{ZEROS_FILE} is not written as inftda writes it; {DAMAGED}")
     except (OSError, TreeError) as problem:
         raise ReleaseError(
-            f"{IMPOSSIBLE_FILE} does not say what cannot occur ({problem}); {GET_AGAIN}"
+            f"{ZEROS_FILE} is no list of structural zeros ({problem}); {GET_AGAIN}"
         ) from None
-    return replace(tree, impossible=known)
+    return replace(tree, structural_zeros=known)
 
 
-def _write_impossible(folder: Path, tree: Tree) -> str:
-    """Write what cannot occur, if anything is known; the digest of the file."""
-    if tree.impossible is None:
+def _write_structural_zeros(folder: Path, tree: Tree) -> str:
+    """Write the structural zeros, if any are known, and return the digest of the file."""
+    if tree.structural_zeros is None:
         return ""
-    text = tree.impossible.to_text()
-    if len(text) > MAX_IMPOSSIBLE:
+    text = tree.structural_zeros.to_text()
+    if len(text) > MAX_ZEROS:
         raise TreeError(
-            f"what cannot occur takes more than {MAX_IMPOSSIBLE >> 20} MB; name larger areas"
+            f"the structural zeros take more than {MAX_ZEROS >> 20} MB; name larger areas"
         )
-    (folder / IMPOSSIBLE_FILE).write_bytes(text)
-    return digest(folder / IMPOSSIBLE_FILE)
+    (folder / ZEROS_FILE).write_bytes(text)
+    return digest(folder / ZEROS_FILE)
 
 
 def _read_areas(file: Path) -> Hierarchy:
@@ -279,7 +286,7 @@ def _read_areas(file: Path) -> Hierarchy:
 def check_release(folder: Path) -> None:
     """Complain unless a folder is a release with nothing else in it, and may be replaced."""
     try:
-        others = strangers(folder, Manifest.read(folder / MANIFEST_FILE))
+        others = unexpected_files(folder, Manifest.read(folder / MANIFEST_FILE))
     except ReleaseError as problem:
         raise ReleaseError(
             f"{str(folder)!r} is not replaced: {problem}; choose another folder, or remove this "
@@ -300,7 +307,7 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
         tree=replace(
             manifest.tree,
             axes=write_areas(folder, tree),
-            impossible_sha256=_write_impossible(folder, tree),
+            impossible_sha256=_write_structural_zeros(folder, tree),
         ),
         flows_sha256=digest(folder / FLOWS_FILE),
         measurements_sha256=digest(folder / MEASUREMENTS_FILE) if has_measurements else "",
@@ -318,10 +325,11 @@ def own_files(folder: Path, manifest: Manifest) -> list[Path]:
     if manifest.measurements != "none":
         own.add(MEASUREMENTS_FILE)
     if manifest.tree.impossible_sha256:
-        own.add(IMPOSSIBLE_FILE)
+        own.add(ZEROS_FILE)
     return [path for path in sorted(folder.iterdir()) if path.name in own and is_plain(path)]
 
 
-def strangers(folder: Path, manifest: Manifest) -> list[str]:
-    """Names of what is in a folder and is not a plain file of its release."""
-    return sorted(path.name for path in {*folder.iterdir()} - {*own_files(folder, manifest)})
+def unexpected_files(folder: Path, manifest: Manifest) -> list[str]:
+    """Names of unexpected files: neither a plain file of the release nor junk of the system."""
+    others = {*folder.iterdir()} - {*own_files(folder, manifest)}
+    return sorted(path.name for path in others if not (path.name in JUNK and is_plain(path)))

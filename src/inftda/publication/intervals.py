@@ -1,88 +1,825 @@
-"""Intervals of published numbers, from the measurements behind them.
+"""One interval for every published number, from what was measured; stated as 95 %.
 
-Numbers of the tree have the interval of the model (the posterior of `inftda.inference`). Sums
-across it, such as those of zones, are made of several measurements (`inftda.inference.sums`). All
-intervals are extended, where they have to be, to hold the number that is published.
+1. A number that is one measured cell of a level of the tree has the interval of
+   `inftda.publication.empirical_bayes`.
+2. A total that was measured has the interval of its noise: it is looked up by area and not selected
+   by its size.
+3. Any other number is a sum of cells: as large ones as lie in it as a whole, so that a cell counts
+   if its parent lies in it only in part. What was measured of these is the truth and independent
+   noise of a known distribution, whatever was released: whether a cell was measured depends on the
+   noise of the levels above alone. So the noise of the sum is known, too. Few sums by several axes
+   are reconciled with all that was measured of several of them together; of many sums, one that a
+   cross table has with less noise is taken from there.
 
-Post-processing: nothing but the release goes in.
+What cannot be measured so are cells that lie in a sum in part and were not divided further. Rule 1
+gives them a mean, of which the sum has the share that published totals of areas have. Nothing is
+known of how they are really divided, so the variance is the largest that counts with these means
+can have: all of a cell in one place.
+
+Post-processing: nothing but the release goes in. Which levels and names a number is asked for by
+makes no difference: only the finest areas that it sums up do.
 """
 
+import math
 from collections.abc import Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from inftda.groupings import Grouping, groupings
-from inftda.inference.measured import Areas, Measurements
-from inftda.inference.model import Fit
-from inftda.inference.noise_intervals import Ends, containing, measured_ends
-from inftda.inference.sums import sum_ends
-from inftda.publication.query import FLOW, with_intervals
-from inftda.tree import Tree
+from inftda.noise.distribution import Noise
+from inftda.noise.tails import Tail
+from inftda.publication.agreement import level_sums
+from inftda.publication.empirical_bayes import CellPosteriors, Deconvolution, deconvolution
+from inftda.publication.measured import (
+    Areas,
+    Ends,
+    Floats,
+    Measurements,
+    NoisyTable,
+    find_rows,
+    keys_of,
+)
+from inftda.tree import DESTINATION, ORIGIN, Marginal, Tree, TreeLevel
+from inftda.tree.groupings import LEFT_OUT, MIXED, Grouping, groupings
+from inftda.util.kernels import kernel
+
+Ints = NDArray[np.int64]
+
+#: Classes of expected size: a factor from one to the next, in standard deviations of the noise.
+_FIRST_SIZE, _LAST_SIZE, _FACTOR = math.exp(-6), math.exp(4), 8.0
+_SIZES: Final = 1 + int(math.log(_LAST_SIZE / _FIRST_SIZE) / math.log(_FACTOR))
+#: A class has so many cells, or is joined with the next; cells within one area, half as many.
+_LEAST_CELLS: Final = 400
+#: Of the noise of a sum, outside of an interval that is stated as 95 %: what is published agrees
+#: with the sum in part, and intervals are extended to hold it.
+_MISSED_SUM: Final = 0.07
+#: Sums of more draws of Laplace noise are normal.
+_FEW: Final = 8
+#: Up to so many sums by several axes are reconciled with what was measured of several of them.
+_MOST_ROWS: Final = 1 << 16
+#: No count is larger.
+_LARGEST: Final = 1 << 62
+#: Shares of additional dimensions may be wrong for all small cells alike: this part of the mean is
+#: one more deviation.
+_SHARED_ERROR: Final = 0.5
 
 
 class Intervals:
-    """Intervals of the numbers of one release, stated as 95 %."""
+    """Intervals of the numbers of one release.
 
-    def __init__(self, tree: Tree, measured: Measurements, total: int) -> None:
-        self._tree, self._measured, self._total = tree, measured, total
+    Args:
+        tree: its axes and levels.
+        measured: what was measured, all of it or totals only.
+        areas: int32[leaves] for each axis, of the released leaves.
+        flow: int64[leaves].
+        is_public: whether the total of everything is.
+    """
 
-    def of(self, depths: Sequence[int], areas: Areas, flow: NDArray[np.int64]) -> Ends:
-        """Lower and upper ends.
+    def __init__(
+        self, tree: Tree, measured: Measurements, areas: Areas, flow: Ints, *, is_public: bool
+    ) -> None:
+        self._tree, self._measured, self._leaves = tree, measured, (areas, flow)
+        self._total = int(flow.sum()) if is_public else None
+        self._known = dict[tuple[int, ...], tuple[_Rows, _Sums]]()
+
+    def of(self, depths: Sequence[int], areas: Areas, number: Ints) -> Ends:
+        """Lower and upper ends of numbers between areas of some level of each axis.
 
         Args:
             depths: level of each axis, 0 where it is summed up.
             areas: int32[n] for each axis.
-            flow: the numbers that are published there (not 0).
+            number: int64[n], what is published; intervals hold it.
         """
-        return containing(flow, self._ends(depths, areas))
+        return self.of_groups(groupings(self._tree, self._named(depths)), areas, number)
 
-    def _ends(self, depths: Sequence[int], areas: Areas) -> Ends:
-        """Intervals as they are, wherever the published numbers lie."""
-        wanted = self._tree.coarsest(depths)
-        if not any(wanted):
-            return self._total_ends(len(areas[0]))
-        for number, level in enumerate(self._tree.splitting_levels):
-            if self._tree.coarsest(level.depths) == wanted:
-                return self._fit.node_ends(number, areas)
-        levels = {
-            axis.name: axis.hierarchy.level_name(depth)
-            for axis, depth in zip(self._tree.axes, depths, strict=True)
-        }
-        return sum_ends(self._fit, self._measured, groupings(self._tree, levels), areas)
+    def _named(self, depths: Sequence[int]) -> dict[str, str]:
+        axes = zip(self._tree.axes, depths, strict=True)
+        return {axis.name: axis.hierarchy.level_name(depth) for axis, depth in axes if depth}
 
-    def beside(self, table: pa.Table, asked: Sequence[Grouping], *, number: str = FLOW) -> pa.Table:
-        """A table of `sum_flows` with columns `low`, `high` and `grade`.
+    def of_groups(self, asked: Sequence[Grouping], groups: Areas, number: Ints) -> Ends:
+        """Lower and upper ends of rows of an answer.
 
         Args:
-            table: the table.
-            asked: what was summed up.
-            number: name of the column that intervals are beside.
+            asked: what is summed up, for each axis.
+            groups: int32[rows] for each axis, the groups of each row.
+            number: int64[rows], what is published; intervals hold it.
         """
-        flow = table.column(number).to_numpy()
-        if not len(flow) or not flow.all():  # one row, for nothing at all
-            return with_intervals(table, None, number)
-        groups = tuple(axis.numbers(table) for axis in asked)
-        for level in (self._tree.levels[0], *self._tree.splitting_levels):
-            if all(d in axis.areas for axis, d in zip(asked, level.depths, strict=True)):
-                areas = (axis.areas[d] for axis, d in zip(asked, level.depths, strict=True))
-                cells = tuple(area[group] for area, group in zip(areas, groups, strict=True))
-                ends = self._ends(level.depths, cells)
-                return with_intervals(table, ends, number)
-        ends = sum_ends(self._fit, self._measured, asked, groups)
-        return with_intervals(table, ends, number)
+        if not len(number):
+            return number, number
+        rows, sums = _Rows(asked, groups), _Sums(len(number))
+        self._find_cells(rows, sums)
+        self._sum_up(rows, sums)
+        self._take_better(rows, sums)
+        low, high = sums.ends(number)
+        if self._total is not None:
+            is_all = rows.size == math.prod((float(len(axis.group)) for axis in asked), start=1.0)
+            low[is_all] = high[is_all] = self._total
+        return np.minimum(np.maximum(low, 0), number), np.maximum(high, number)
+
+    def noise_share(self, level: TreeLevel) -> float:
+        """Mean probability of the published numbers of a level that they are noise.
+
+        A number is noise if its true one is below half a standard deviation of the noise: nobody
+        could tell it from 0. Only children, which were not measured, are left out.
+        """
+        cells = next((one for one in self._levels if one.level.index == level.index), None)
+        if cells is None:
+            return 0.0
+        at = np.flatnonzero(cells.is_divided)
+        noise = cells.posteriors.noise(cells.kind[at], cells.table.value[at])
+        return float(noise.mean()) if len(at) else 0.0
 
     @cached_property
-    def _fit(self) -> Fit:
-        return Fit.of(self._tree, self._measured, self._total)
+    def _levels(self) -> "list[_LevelCells]":
+        """Measured levels of the tree, coarse to fine."""
+        found = list[_LevelCells]()
+        for (level, own, _), (_, above, count) in pairwise(level_sums(self._tree, *self._leaves)):
+            if level.index in self._measured.levels and not level.is_trivial:
+                table = self._measured.level(level.index)
+                found.append(_LevelCells.of(level, table, own, (above, count)))
+        return found[::-1]
 
-    def _total_ends(self, n: int) -> Ends:
-        """The total: public, or measured with noise."""
-        if 0 in self._measured.levels:
-            table = self._measured.level(0)
-            low, high = measured_ends(table.value, table.noise)
-        else:
-            low = high = np.array([self._total], np.int64)
-        return np.repeat(low, n), np.repeat(high, n)
+    @cached_property
+    def _moments(self) -> list[tuple[Floats, Floats]]:
+        """Mean and variance of all cells of each level but the last one, which nothing divides."""
+        found = list[tuple[Floats, Floats]]()
+        for number, cells in enumerate(self._levels[:-1]):
+            mean, variance = cells.posteriors.moments(cells.kind, cells.table.value)
+            if cells.possible is not None:
+                mean[~cells.possible] = variance[~cells.possible] = 0
+            sigma2 = cells.table.noise.sigma**2
+            above, above_variance = cells.parent, np.full(len(cells.parent), sigma2)
+            if number and len(found[-1][0]):  # a level of only children has no measured cells
+                at = self._levels[number - 1].find(cells.parent_areas)
+                is_there = at >= 0
+                above = np.where(is_there, found[-1][0][at], above)
+                above_variance = np.where(is_there, found[-1][1][at], above_variance)
+            # Means of siblings come as near to their parent's as their variances allow.
+            off = above - cells.summed(mean)
+            off /= np.maximum(cells.summed(variance) + above_variance, 1e-9)
+            mean += variance * np.repeat(off, cells.sizes)
+            found.append((np.maximum(mean, 0, out=mean), variance))
+        return found
+
+    @cached_property
+    def _weights(self) -> list[Floats]:
+        """float64[finest areas] for each axis: what part of a cell is expected in each."""
+        areas, flow = self._leaves
+        return [
+            1 + np.bincount(of, flow, axis.hierarchy.n_areas(axis.hierarchy.depth)).astype(float)
+            for axis, of in zip(self._tree.axes, areas, strict=True)
+        ]
+
+    def _find_cells(self, rows: "_Rows", sums: "_Sums") -> None:
+        """Take rows that are one cell of a level of the tree."""
+        for cells in self._levels:
+            row, areas = rows.alone(cells.level.depths)
+            at = cells.find(areas)
+            is_there = at >= 0
+            sums.take_cells(row[is_there], cells, at[is_there])
+
+    def _sum_up(self, rows: "_Rows", sums: "_Sums") -> None:
+        """Sum up cells of the tree to the rows that are no cell of it."""
+        rows = rows.part(np.flatnonzero(~sums.is_known))
+        if not len(rows.row) or not self._levels:
+            return
+        depths = rows.coarsest()
+        is_left = np.ones(len(rows.row), bool)
+        for at in np.unique(depths, axis=1).T.tolist():
+            if not self._are_few(at):
+                continue
+            here = (depths == np.array(at)[:, None]).all(axis=0)
+            is_left &= ~here
+            one = rows.part(np.flatnonzero(here))
+            every, parts = self._reconciled(tuple(at))
+            _, areas = one.alone(at)
+            sums.put(one.row, parts.part(every.find(areas)))
+        left = rows.part(np.flatnonzero(is_left))
+        if len(left.row):
+            parts = self._tiled(left)
+            if any(map(_is_further, left.asked)):
+                parts.variance += (_SHARED_ERROR * parts.mean) ** 2
+            sums.put(left.row, parts)
+
+    def _are_few(self, depths: Sequence[int]) -> bool:
+        """Whether numbers between areas of these levels are sums by several axes, and few."""
+        if min(depths) < 0 or sum(depth > 0 for depth in depths) < 2:
+            return False
+        return Marginal(self._tree.axes, tuple(depths)).n_nodes <= _MOST_ROWS
+
+    def _reconciled(self, depths: tuple[int, ...]) -> "tuple[_Rows, _Sums]":
+        """All numbers between areas of some levels, whoever asks for which of them."""
+        if depths not in self._known:
+            asked = groupings(self._tree, self._named(depths))
+            sizes = [len(axis.codes) for axis in asked]
+            rows = _Rows(asked, tuple(np.indices(sizes, np.int32).reshape(len(sizes), -1)))
+            parts = self._tiled(rows)
+            self._reconcile(rows, depths, parts)
+            self._known[depths] = rows, parts
+        return self._known[depths]
+
+    def _tiled(self, rows: "_Rows") -> "_Sums":
+        """Cells of the tree summed up to rows."""
+        parts = _Sums(len(rows.row))
+        for number, cells in enumerate(self._levels):
+            row, at, undivided = cells.tiles(rows)
+            parts.add(row, cells.table.value[at], cells.table.noise)
+            if number < len(self._levels) - 1 and len(undivided):
+                mean, variance = (of[undivided] for of in self._moments[number])
+                areas = [of[undivided] for of in cells.table.areas]
+                moments = np.stack([mean, variance + mean**2, mean**2])
+                has_parts = rows.moments(cells.level.depths, areas, moments, self._weights)
+                parts.add_undivided(has_parts)
+        parts.is_known[:] = True
+        return parts
+
+    def _reconcile(self, rows: "_Rows", depths: Sequence[int], parts: "_Sums") -> None:
+        """Bring sums nearer to what was measured of several of them together.
+
+        Such a measurement moves the sums in its cell by their parts of the variance, and takes as
+        much of the variance away as in a table whose sums are all alike. Where all marginal totals
+        were measured, the rest is the part that they do not determine.
+        """
+        noise, shared = parts.variance.copy(), np.zeros(len(parts.n))
+        if any(map(_is_further, rows.asked)):
+            shared = _SHARED_ERROR * parts.mean
+        for table in self._measured.tables:
+            if any(own < theirs for own, theirs in zip(depths, table.depths, strict=True)):
+                continue
+            cell, value = rows.cells_of(table, depths), table.value
+            row, n = np.flatnonzero(cell >= 0), len(value)
+            if not len(row):
+                continue
+            cell, sigma2 = cell[row], table.noise.sigma**2
+            # Shares of additional dimensions are wrong alike unless all of them is summed up.
+            shown = zip(rows.asked, table.depths, strict=True)
+            is_shown = any(depth for one, depth in shown if _is_further(one))
+            alike = np.bincount(cell, shared[row], n) * is_shown
+            whole = np.bincount(cell, noise[row], n) + alike**2 + sigma2
+            own = noise[row] + shared[row] * alike[cell]
+            off = value - np.bincount(cell, parts.value[row], n)
+            parts.value[row] += own / whole[cell] * off[cell]
+            variance = noise[row] + shared[row] ** 2
+            left = 1 - variance / (np.bincount(cell, variance, n) + sigma2)[cell]
+            noise[row] *= left
+            shared[row] *= np.sqrt(left)
+        parts.variance = noise + shared**2
+
+    def _take_better(self, rows: "_Rows", sums: "_Sums") -> None:
+        """Take what cross tables have with less noise."""
+        for number, table in zip(self._measured.levels, self._measured.tables, strict=True):
+            if number:
+                continue
+            parts, size = _Sums(len(sums.value)), np.zeros(len(sums.value))
+            row, at = rows.inside(table)
+            if not len(row):
+                continue
+            areas = tuple(of[at] for of in table.areas)
+            leaves = rows.leaves(table.depths, areas)
+            np.add.at(size, row, leaves)
+            is_possible = np.ones(len(at), bool)
+            if self._tree.structural_zeros is not None:
+                is_possible = self._tree.structural_zeros.is_possible(table.depths, areas)
+            row, at = row[is_possible], at[is_possible]
+            parts.add(row, table.value[at], table.noise)
+            is_whole = size == rows.size
+            parts.is_known = is_whole
+            if sum(map(bool, table.depths)) < 2:  # totals, or the one of everything
+                cells = _TotalCells(table)
+                is_one = is_whole[row] & (parts.n[row] == 1)
+                parts.take_cells(row[is_one], cells, at[is_one])
+            is_better = is_whole & (~sums.is_known | (parts.variance < sums.variance))
+            sums.put(np.flatnonzero(is_better), parts.part(is_better))
+
+
+class _Rows:
+    """Rows of an answer, found by the groups of their axes.
+
+    Attributes:
+        asked: what is summed up, for each axis.
+        groups: int32[rows] for each axis.
+        row: int64[rows], where they are in the answer.
+        size: float64[rows], finest cells in each.
+    """
+
+    def __init__(self, asked: Sequence[Grouping], groups: Areas, row: Ints | None = None) -> None:
+        self.asked, self.groups = asked, groups
+        self.row = np.arange(len(groups[0])) if row is None else row
+        self.size = np.ones(len(groups[0]))
+        for axis, group in zip(asked, groups, strict=True):
+            self.size *= np.bincount(axis.group[axis.group >= 0], minlength=len(axis.codes))[group]
+
+    @cached_property
+    def _order(self) -> tuple[Ints, Ints]:
+        """Keys of the rows, ascending, and which row each is."""
+        key = self._keys(self.groups)
+        order = np.argsort(key, kind="stable")
+        return key[order], order
+
+    def _keys(self, groups: Sequence[NDArray[np.integer]]) -> Ints:
+        key = np.zeros(len(groups[0]), np.int64)
+        for axis, group in zip(self.asked, groups, strict=True):
+            key *= len(axis.codes)
+            key += group
+        return key
+
+    def part(self, which: Ints) -> "_Rows":
+        """Some of the rows."""
+        return _Rows(self.asked, tuple(of[which] for of in self.groups), self.row[which])
+
+    def coarsest(self) -> Ints:
+        """int64[axes, rows]: the coarsest level of which a row is one area; -1 if it is of none."""
+        found = np.full((len(self.asked), len(self.row)), -1)
+        for at, axis, group in zip(found, self.asked, self.groups, strict=True):
+            for depth in reversed(range(axis.axis.hierarchy.depth + 1)):
+                at[_single(axis, depth)[group] >= 0] = depth
+        return found
+
+    def cells_of(self, table: NoisyTable, depths: Sequence[int]) -> Ints:
+        """The cell of a table of coarser levels that each row lies in; -1 if it was not measured.
+
+        Rows are the areas of these levels, by their numbers.
+        """
+        above = (
+            axis.axis.hierarchy.ancestor(depth, coarser)[group]
+            for axis, depth, coarser, group in zip(
+                self.asked, depths, table.depths, self.groups, strict=True
+            )
+        )
+        return find_rows(table.areas, tuple(above))
+
+    def find(self, groups: Sequence[NDArray[np.integer]]) -> Ints:
+        """int64: the row with these groups, -1 where none has."""
+        known, order = self._order
+        key = self._keys(groups)
+        at = np.minimum(np.searchsorted(known, key), len(known) - 1)
+        return np.where(known[at] == key, order[at], -1)
+
+    def at(self, depths: Sequence[int]) -> list[NDArray[np.int32]]:
+        """int32[areas] for each axis: the group of each area of these levels."""
+        return [axis.at(depth) for axis, depth in zip(self.asked, depths, strict=True)]
+
+    def leaves(self, depths: Sequence[int], areas: Areas) -> Floats:
+        """float64: finest cells in some cells."""
+        size = np.ones(len(areas[0]))
+        for axis, depth, of in zip(self.asked, depths, areas, strict=True):
+            size *= axis.axis.hierarchy.leaves_under(depth)[of]
+        return size
+
+    def alone(self, depths: Sequence[int]) -> tuple[Ints, Areas]:
+        """Rows that are one area of each of these levels, and the areas."""
+        found, row = [], np.arange(len(self.row))
+        for axis, depth, group in zip(self.asked, depths, self.groups, strict=True):
+            area = _single(axis, depth)[group]
+            row = row[area[row] >= 0]
+            found.append(area)
+        return row, tuple(area[row] for area in found)
+
+    def inside(self, table: NoisyTable) -> tuple[Ints, Ints]:
+        """Rows and cells: the cells of a table that lie in a row as a whole."""
+        nothing = np.empty(0, np.int64)
+        of_areas = self.at(table.depths)
+        if not all((group >= 0).any() for group in of_areas):
+            return nothing, nothing
+        at = np.arange(len(table.value))
+        for group, areas in zip(of_areas, table.areas, strict=True):
+            if not (group >= 0).all():
+                at = at[group[areas[at]] >= 0]
+        row = self.find([group[of[at]] for group, of in zip(of_areas, table.areas, strict=True)])
+        return row[row >= 0], at[row >= 0]
+
+    def moments(
+        self,
+        depths: Sequence[int],
+        areas: Sequence[NDArray[np.int32]],
+        value: Floats,
+        weights: Sequence[Floats],
+    ) -> Floats:
+        """What rows have of cells that lie in them in part, and that nothing divides.
+
+        With a share s of a cell of mean m and mean square q, a row has s m of it, and at most the
+        variance s q - s^2 m^2. Cells are summed up by a key for each axis: the group, if the area
+        lies in one, and otherwise the area. A row looks up the keys that it has a share of, axis by
+        axis, so that nothing is worked out that no row asks for.
+
+        Args:
+            depths: levels of the cells.
+            areas: of the cells.
+            value: float64[3, cells], m, q and m^2.
+            weights: float64[finest areas] for each axis, which shares go by.
+
+        Returns:
+            float64[3, rows]: sums of s m, s q and s^2 m^2.
+        """
+        spreads = [
+            _Spread.of(axis, depth, weight)
+            for axis, depth, weight in zip(self.asked, depths, weights, strict=True)
+        ]
+        keys = tuple(spread.key[of] for spread, of in zip(spreads, areas, strict=True))
+        _, first, back = np.unique(keys_of(keys), return_index=True, return_inverse=True)
+        known = tuple(key[first] for key in keys)
+        table = np.stack([np.bincount(back, of, len(first)) for of in value])
+        needed: Areas = self.groups
+        chain = []
+        for number, spread in enumerate(spreads):
+            row, key, share = spread.pull(needed[number])
+            columns = tuple(key if i == number else of[row] for i, of in enumerate(needed))
+            _, first, back = np.unique(keys_of(columns), return_index=True, return_inverse=True)
+            chain.append((len(needed[0]), row, share, back))
+            needed = tuple(of[first] for of in columns)
+        at = find_rows(known, needed)
+        found = np.where(at >= 0, table[:, at], 0.0)
+        for n, row, share, back in reversed(chain):
+            found = np.stack(
+                [
+                    np.bincount(row, of[back] * part, n)
+                    for of, part in zip(found, (share, share, share**2), strict=True)
+                ]
+            )
+        return found
+
+
+def _is_further(axis: Grouping) -> bool:
+    """Whether the areas of an axis other than origin and destination are shown."""
+    return bool(axis.needed) and axis.name not in {ORIGIN, DESTINATION}
+
+
+def _single(axis: Grouping, depth: int) -> NDArray[np.int32]:
+    """int32[groups]: the area of a level that a group is; -1 if it is none, or several."""
+    group, n = axis.at(depth), len(axis.codes)
+    area = np.flatnonzero(group >= 0)
+    leaves = axis.axis.hierarchy.leaves_under(depth)
+    found = np.full(n, -1, np.int32)
+    found[group[area]] = area
+    is_one = np.bincount(group[area], minlength=n) == 1
+    size = np.bincount(axis.group[axis.group >= 0], minlength=n)
+    is_one &= leaves[found] == size
+    found[~is_one] = -1
+    return found
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """How areas of a level of an axis are shared out among groups of it.
+
+    Attributes:
+        key: int32[areas], the group of an area that lies in one, and otherwise the number of groups
+            and the area.
+        offsets: int64[groups + 1], slices of what follows.
+        has: int32, keys that a group has a share of.
+        share: float64, and the share.
+    """
+
+    key: NDArray[np.int32]
+    offsets: Ints
+    has: NDArray[np.int32]
+    share: Floats
+
+    @classmethod
+    def of(cls, axis: Grouping, depth: int, weight: Floats) -> "_Spread":
+        hierarchy, n = axis.axis.hierarchy, len(axis.codes)
+        group = axis.at(depth)
+        key = np.where(group >= 0, group, n + np.arange(len(group))).astype(np.int32)
+        area = hierarchy.ancestor(hierarchy.depth, depth)
+        is_in_part = (axis.group >= 0) & (group[area] == MIXED)
+        pair = axis.group[is_in_part].astype(np.int64) * len(group) + area[is_in_part]
+        pair, where = np.unique(pair, return_inverse=True)
+        part = np.bincount(where, weight[is_in_part], len(pair))
+        share = part / np.bincount(area, weight, len(group))[pair % len(group)]
+        whole = np.unique(group[group >= 0])
+        owner = np.concatenate([whole, pair // len(group)])
+        has = np.concatenate([whole, n + pair % len(group)])
+        share = np.concatenate([np.ones(len(whole)), share])
+        order = np.argsort(owner, kind="stable")
+        offsets = np.searchsorted(owner[order], np.arange(n + 1))
+        return cls(key, offsets, has[order].astype(np.int32), share[order])
+
+    def pull(self, groups: NDArray[np.int32]) -> tuple[Ints, NDArray[np.int32], Floats]:
+        """For some groups: which of them, and a key that it has a share of; and the share."""
+        n = np.diff(self.offsets)[groups]
+        row = np.repeat(np.arange(len(n)), n)
+        at = np.arange(len(row)) - np.repeat(np.cumsum(n) - n, n) + self.offsets[groups][row]
+        return row, self.has[at], self.share[at]
+
+
+@dataclass(frozen=True)
+class _LevelCells:
+    """Measured cells of one level of the tree: children of one parent follow each other.
+
+    Attributes:
+        level: of the tree.
+        table: what was measured, in group order.
+        start: int64[parents + 1], slices of the cells.
+        key: int64[parents], ascending.
+        parent: float64[parents], published numbers.
+        is_divided: bool[cells], whether something is published there, so that it is divided.
+        possible: bool[cells]; None if all are.
+        kind: int8[cells], class of each.
+        posteriors: of the classes.
+    """
+
+    level: TreeLevel
+    table: NoisyTable
+    start: Ints
+    key: Ints
+    parent: Floats
+    is_divided: NDArray[np.bool_]
+    possible: NDArray[np.bool_] | None
+    kind: NDArray[np.int8]
+    posteriors: CellPosteriors
+
+    @classmethod
+    def of(
+        cls, level: TreeLevel, table: NoisyTable, own: Areas, above: tuple[Areas, Ints]
+    ) -> "_LevelCells":
+        """Cells of a level, given the nodes that are published there and those above."""
+        areas, value = table.areas, table.value
+        is_first = np.zeros(len(level.parent_area), bool)
+        is_first[level.child_offsets[:-1]] = True
+        first = np.flatnonzero(is_first[areas[level.axis]])
+        key = level.keys(level.parents([of[first] for of in areas]))
+        parents, count = above
+        known = level.keys(parents)
+        order = np.argsort(known, kind="stable")
+        at = np.minimum(np.searchsorted(known[order], key), max(len(known) - 1, 0))
+        parent = count[order][at].astype(float) if len(known) else np.zeros(len(key))
+        possible = level.is_possible(areas) if level.measures_zeros else None
+        start = np.append(first, len(value))
+        rule = deconvolution(table.noise)
+        kind, posteriors = _classified(level, table, start, parent, possible, rule)
+        is_divided = np.zeros(len(value), bool)
+        made = cls(level, table, start, key, parent, is_divided, possible, kind, posteriors)
+        at = made.find(own)
+        is_divided[at[at >= 0]] = True
+        return made
+
+    @property
+    def sizes(self) -> Ints:
+        """Cells of each parent."""
+        return np.diff(self.start)
+
+    @property
+    def parent_areas(self) -> Areas:
+        """Areas of the parents."""
+        return self.level.parents([of[self.start[:-1]] for of in self.table.areas])
+
+    def summed(self, value: Floats) -> Floats:
+        """float64[parents]: sums over the cells of each."""
+        return np.add.reduceat(value, self.start[:-1]) if len(self.key) else value
+
+    def find(self, areas: Areas) -> Ints:
+        """int64: the cell with these areas, -1 where there is none."""
+        if not len(self.key):
+            return np.full(len(areas[0]), -1)
+        parents = self.level.parents(areas)
+        key, axis = self.level.keys(parents), self.level.axis
+        at = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
+        cell = self.start[at] + areas[axis] - self.level.child_offsets[parents[axis]]
+        return np.where(self.key[at] == key, cell, -1)
+
+    def ends(self, cell: Ints, number: Ints) -> Ends:
+        """Intervals of some cells, given what is published."""
+        return self.posteriors.ends(self.kind[cell], self.table.value[cell], number)
+
+    def tiles(self, rows: _Rows) -> tuple[Ints, Ints, Ints]:
+        """Cells that lie in rows as a whole where their parents do not, and undivided ones.
+
+        Returns:
+            Rows, and the cell in each; and cells that lie in rows in part, and are not divided.
+        """
+        level, nothing = self.level, np.empty(0, np.int64)
+        of_parents, of_cells = rows.at(level.parent_depths), rows.at(level.depths)
+        if not any((group == MIXED).any() for group in of_parents):
+            return nothing, nothing, nothing
+        is_mixed, is_out = np.zeros((2, len(self.key)), bool)
+        for group, areas in zip(of_parents, self.parent_areas, strict=True):
+            is_mixed |= group[areas] == MIXED
+            is_out |= group[areas] == LEFT_OUT
+        family = np.flatnonzero(is_mixed & ~is_out)
+        cell = _ranges(self.start[family], self.sizes[family])
+        if self.possible is not None:
+            cell = cell[self.possible[cell]]
+        is_mixed, is_out = np.zeros((2, len(cell)), bool)
+        groups = [of[areas[cell]] for of, areas in zip(of_cells, self.table.areas, strict=True)]
+        for group in groups:
+            is_mixed |= group == MIXED
+            is_out |= group == LEFT_OUT
+        undivided = cell[is_mixed & ~is_out]
+        undivided = undivided[~self.is_divided[undivided]]
+        is_whole = ~is_mixed & ~is_out
+        row = rows.find([group[is_whole] for group in groups])
+        return row[row >= 0], cell[is_whole][row >= 0], undivided
+
+
+@dataclass(frozen=True)
+class _TotalCells:
+    """Cells of a table of totals, all of which were measured: nothing is selected."""
+
+    table: NoisyTable
+
+    def ends(self, cell: Ints, number: Ints) -> Ends:  # noqa: ARG002 - the shape of others
+        """Intervals of some cells: for an area chosen beforehand, 95 % of the noise."""
+        noisy, half = (
+            self.table.value[cell].clip(-_LARGEST, _LARGEST),
+            self.table.noise.half_width(),
+        )
+        return np.maximum(noisy - half, 0), np.maximum(noisy + half, 0)
+
+
+class _Sums:
+    """What was measured of the rows of an answer, with what is known of the noise.
+
+    Attributes:
+        is_known: bool[rows], whether it was.
+        value: float64[rows], sums of noisy values, and of means of what was not divided.
+        variance: float64[rows], of these.
+        mean: float64[rows], the part that was not divided.
+        n: int64[rows], noisy values in each.
+        n_laplace: int64[rows], those with Laplace noise.
+        source: int64[rows], table of the one cell that a row is; -1 if it is none.
+        cell: int64[rows], and the cell.
+        sources: those tables.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.is_known = np.zeros(n, bool)
+        self.value, self.variance, self.mean = np.zeros((3, n))
+        self.n, self.n_laplace = np.zeros((2, n), np.int64)
+        self.source, self.cell = np.full((2, n), -1)
+        self.sources: list[_LevelCells | _TotalCells] = []
+
+    def add(self, row: Ints, value: Ints, noise: Noise) -> None:
+        """Add noisy values, each to a row."""
+        n = np.bincount(row, minlength=len(self.n))
+        self.n += n
+        self.value += np.bincount(row, value, len(self.n))
+        self.variance += n * noise.sigma**2
+        if noise.is_laplace:
+            self.n_laplace += n
+
+    def add_undivided(self, moments: Floats) -> None:
+        """Add what rows have of cells that were not divided; see `_Rows.moments`."""
+        self.value += moments[0]
+        self.mean += moments[0]
+        self.variance += np.maximum(moments[1] - moments[2], 0)
+
+    def take_cells(self, row: Ints, cells: "_LevelCells | _TotalCells", cell: Ints) -> None:
+        """Rows that are one cell."""
+        self.is_known[row] = True
+        self.variance[row] = cells.table.noise.sigma**2
+        self.source[row], self.cell[row] = len(self.sources), cell
+        self.sources.append(cells)
+
+    def part(self, which: NDArray[np.bool_] | Ints) -> "_Sums":
+        """Some of the rows."""
+        found = _Sums(0)
+        for name, of in vars(self).items():
+            setattr(found, name, of if name == "sources" else of[which])
+        return found
+
+    def put(self, row: Ints, other: "_Sums") -> None:
+        """Replace some rows."""
+        for name, of in vars(other).items():
+            if name != "sources":
+                getattr(self, name)[row] = of
+        is_cell = other.source >= 0
+        self.source[row[is_cell]] += len(self.sources)
+        self.sources += other.sources
+
+    def ends(self, number: Ints) -> Ends:
+        """Lower and upper ends, given what is published; nothing is known of other rows."""
+        draws = np.where(self.n_laplace > _FEW, 0, self.n_laplace)
+        half = np.array([_sum_half(n) for n in range(_FEW + 1)])[draws]
+        half *= np.sqrt(np.maximum(self.variance, 0))
+        low = np.floor(np.clip(np.minimum(self.value, number) - half, 0, float(_LARGEST)))
+        high = np.ceil(np.clip(np.maximum(self.value + half, number), 0, float(_LARGEST)))
+        low, high = low.astype(np.int64), high.astype(np.int64)
+        for source, cells in enumerate(self.sources):
+            here = np.flatnonzero(self.source == source)
+            low[here], high[here] = cells.ends(self.cell[here], number[here])
+        return low, high
+
+
+@cache
+def _sum_half(n: int) -> float:
+    """Half of an interval of the sum of n draws of Laplace noise, in its own deviation.
+
+    For none, that of a bell curve.
+    """
+    noise = Noise.laplace(1_000) if n else Noise.gaussian(Fraction(10**6))
+    draws = max(n, 1)
+    half = Tail.of([(noise, draws)]).quantile(np.array([_MISSED_SUM / 2]))[0]
+    return float(half) / (noise.sigma * math.sqrt(draws))
+
+
+def _ranges(start: Ints, size: Ints) -> Ints:
+    """All numbers of some ranges."""
+    return np.asarray(np.arange(size.sum()) + np.repeat(start - (np.cumsum(size) - size), size))
+
+
+def _classified(  # noqa: PLR0913, PLR0917 - private
+    level: TreeLevel,
+    table: NoisyTable,
+    start: Ints,
+    parent: Floats,
+    possible: NDArray[np.bool_] | None,
+    rule: Deconvolution,
+) -> tuple[NDArray[np.int8], CellPosteriors]:
+    """Classes of expected size of the cells of a level, and their posteriors.
+
+    A cell is expected to have of its parent's published number what the other cells with the same
+    area have of those with the areas of its siblings. So its own noise has no part in it. Cells
+    within one area, such as trips inside a town, are a class of their own.
+    """
+    area, value = table.areas[level.axis], table.value
+    is_there = np.ones(len(value), bool) if possible is None else possible
+    n_areas = len(level.parent_area)
+    totals = np.bincount(area, value * is_there, n_areas)
+    counts = np.bincount(area, is_there, n_areas)
+    code = np.empty(len(value), np.int8)
+    seen = np.zeros((2 * _SIZES, rule.n_bins), np.int64)
+    bins = rule.lowest, rule.bin
+    cells = (start, area, value, is_there, _within(level, table.areas))
+    classify_kernel(cells, (parent, totals, counts, table.noise.sigma), bins, code, seen)
+    n_within = np.count_nonzero(code >= _SIZES)
+    kinds, kind, inside = np.zeros(2 * _SIZES, np.int8), 0, 0
+    sizes = np.bincount(code[is_there], minlength=2 * _SIZES).reshape(2, _SIZES).sum(axis=0)
+    for size, n in enumerate(sizes.tolist()):
+        kinds[size] = kind
+        inside += n
+        if inside >= _LEAST_CELLS:
+            kind, inside = kind + 1, 0
+    kind = max(kind - 1, 0)  # what is left is too little for a class
+    kinds[:_SIZES] = np.minimum(kinds[:_SIZES], kind)
+    is_apart = n_within >= _LEAST_CELLS // 2
+    kinds[_SIZES:] = kind + 1 if is_apart else kinds[:_SIZES]
+    by_kind = np.zeros((kind + 1 + is_apart, rule.n_bins), np.int64)
+    np.add.at(by_kind, kinds, seen)
+    return kinds[code], CellPosteriors.of(rule, list(by_kind))
+
+
+def _within(level: TreeLevel, areas: Areas) -> NDArray[np.bool_]:
+    """Which cells lie within one area, of the finest level that both ends are shown at."""
+    names = [axis.name for axis in level.axes]
+    nothing = np.empty(0, bool)
+    if not {ORIGIN, DESTINATION} <= {*names}:
+        return nothing
+    ends = names.index(ORIGIN), names.index(DESTINATION)
+    depth = min(level.depths[end] for end in ends)
+    hierarchies = [level.axes[end].hierarchy for end in ends]
+    if not depth or hierarchies[0] != hierarchies[1]:
+        return nothing
+    one, other = (
+        hierarchy.ancestor(level.depths[end], depth)[areas[end]]
+        for hierarchy, end in zip(hierarchies, ends, strict=True)
+    )
+    return np.asarray(one == other)
+
+
+@kernel
+def classify_kernel(
+    cells: Any, known: Any, bins: tuple[int, int], code: NDArray[np.int8], seen: Ints
+) -> None:
+    """Write classes of expected size, and count noisy values of each in bins.
+
+    Args:
+        cells: slices of siblings, refined areas, noisy values, whether cells are possible, and
+            whether they lie within one area, or nothing.
+        known: published numbers of parents, sums and numbers of the cells with each refined area,
+            and the standard deviation of the noise.
+        bins: the first one, and their width.
+        code: int8[cells], written: class, and the number of classes more within one area.
+        seen: int64[classes, bins], added to.
+    """
+    start, area, value, is_there, within = cells
+    parent, totals, counts, sigma = known
+    lowest, width = bins
+    n_bins = seen.shape[1]
+    for family in range(start.size - 1):
+        whole = 0.0
+        for i in range(start[family], start[family + 1]):
+            if is_there[i]:
+                a = area[i]
+                least = sigma * math.sqrt(max(counts[a] - 1.0, 1.0))
+                whole += max(totals[a] - value[i], least)
+        for i in range(start[family], start[family + 1]):
+            code[i] = 0
+            if not is_there[i]:
+                continue
+            a = area[i]
+            least = sigma * math.sqrt(max(counts[a] - 1.0, 1.0))
+            expected = parent[family] * max(totals[a] - value[i], least) / whole / sigma
+            expected = min(max(expected, _FIRST_SIZE), _LAST_SIZE)
+            kind = int(math.log(expected / _FIRST_SIZE) / math.log(_FACTOR))
+            kind = min(kind, _SIZES - 1)
+            if within.size and within[i]:
+                kind += _SIZES
+            code[i] = kind
+            place = value[i] // width - lowest
+            if place < n_bins:
+                seen[kind, max(place, 0)] += 1

@@ -1,4 +1,4 @@
-"""What a release says of itself: the guarantee, the noise of each level, the axes.
+"""The manifest of a release: the guarantee, the noise of each level, the axes.
 
 Public by construction: everything here is a parameter, or computed from the released table.
 A manifest is a typed record, and its text follows from it to the bit. So a file that gives other
@@ -24,38 +24,39 @@ import pyarrow as pa
 
 from inftda import __version__
 from inftda.errors import InftdaError, ReleaseError
-from inftda.files import is_plain
-from inftda.hierarchy import OUTSIDE
-from inftda.privacy.plan import Plan
+from inftda.privacy.noise_plan import Plan
 from inftda.privacy.unit import Unit
 from inftda.tree import DESTINATION, ORIGIN, Tree
+from inftda.tree.hierarchy import OUTSIDE
+from inftda.util.files import is_plain
 
 MEASUREMENTS_FILE: Final = "measurements.parquet"
-#: What cannot occur, if the publisher said so.
-IMPOSSIBLE_FILE: Final = "impossible.csv"
+#: Structural zeros, if the publisher declared any.
+ZEROS_FILE: Final = "impossible.csv"
 #: Signature of the manifest, if the release is signed.
 SIGNATURE_FILE: Final = "manifest.sig"
-#: What to do about a release that is not as it was published.
+#: Remedy for a release that is not as it was published.
 GET_AGAIN: Final = "get the release again from its publisher"
-#: What happened to such a release, and what to do.
+#: Cause and remedy for a damaged release.
 DAMAGED: Final = f"it was edited or damaged: {GET_AGAIN}"
 #: What numbers count unless something else is said: in a table of trips, and in any other.
 TRIPS, ENTRIES = "trips", "entries"
 _NOUN: Final = r"[^\W\d_][\w '-]{0,39}"
-Noun = Annotated[str, msgspec.Meta(pattern=f"^{_NOUN}$")]
+Noun = Annotated[str, msgspec.Meta(pattern=rf"^{_NOUN}\Z")]
+#: A noun, preceded by "counted" if rows may be left out; see `Manifest.counts`.
+Counts = Annotated[str, msgspec.Meta(pattern=rf"^(counted )?{_NOUN}\Z")]
 _EDITION: Final = r"([A-Za-z0-9][A-Za-z0-9._-]{0,39})?"
-Edition = Annotated[str, msgspec.Meta(pattern=f"^{_EDITION}$")]
-#: What is stated of the mechanism that makes releases.
+Edition = Annotated[str, msgspec.Meta(pattern=rf"^{_EDITION}\Z")]
+#: Statements about the mechanism that makes releases.
 OPTIONS = {"noise": "table", "objective": "intopt"}
 #: Far more than any manifest has.
 MAX_BYTES = 16 << 20
-#: What a release may sum to: far more than can be released; beyond it sums would wrap around.
-Total = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+#: Far more than can be released; beyond it sums would wrap around.
 Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 Library = Literal["numpy", "numba", "cryptography", "python-flint"]
 #: What a manifest states versions of; one of another version of inftda may state fewer.
 Software = Literal["python", "inftda", "arrow", Library]
-Version = Annotated[str, msgspec.Meta(pattern="^[0-9A-Za-z.+!_-]{1,80}$")]
+Version = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z.+!_-]{1,80}\Z")]
 
 
 def software_versions() -> dict[Software, Version]:
@@ -94,7 +95,7 @@ class AxisEntry:
 class TreeEntry:
     """The axes, and their names in the order of refinement.
 
-    `impossible_sha256` is the digest of the file that lists what cannot occur; empty without one.
+    `impossible_sha256` is the digest of the file of structural zeros; empty without one.
     """
 
     axes: tuple[AxisEntry, ...]
@@ -104,7 +105,7 @@ class TreeEntry:
 
 @dataclass(frozen=True)
 class Counting:
-    """What of the confidential table was counted, and what readers must know of it.
+    """Rules by which the confidential table was counted, with caveats for readers.
 
     A table of which trips or rows were left out is right about what was counted, and says nothing
     about the rest. What was asked for is public; how much was left out is not.
@@ -134,17 +135,30 @@ class Counting:
             )
         return given
 
-    def words(self, unit: Unit, tree: Tree) -> tuple[str, ...]:
-        """What is not in the table, or not where one would look for it; nothing if all is.
+    @property
+    def entries(self) -> tuple[str, str]:
+        """The noun for what a person has in the table, one and many: trips, or entries."""
+        return ("trip", TRIPS) if self.what == TRIPS else ("entry", ENTRIES)
 
-        >>> from inftda.hierarchy import Hierarchy
+    def is_partial(self, unit: Unit) -> bool:
+        """Whether rows of the table may be left out, so that its total is another."""
+        # With exactly as many trips as stated, whoever has another number stops the release.
+        is_cut = not unit.root_is_public or self._counts_once(unit)
+        return (self.bounded and is_cut) or self.unplaceable == "drop"
+
+    def _counts_once(self, unit: Unit) -> bool:
+        return self.bounded and unit.forbids_repeats
+
+    def words(self, unit: Unit, tree: Tree) -> tuple[str, ...]:
+        """Caveats: rows that were dropped, moved to "outside" or cut; empty if there are none.
+
+        >>> from inftda.tree.hierarchy import Hierarchy
         >>> towns = Tree.destination_first(Hierarchy.read({"town": ["a", "b"]}))
         >>> Counting(bounded=True).words(Unit("add-remove", 10), towns)[0]
         'at most 10 trips of each person are counted: the table does not show all trips of people with more'
         """  # noqa: E501 - one line of output
         said = []
-        one, many = _entries(self.what)
-        is_different = unit.distinct and unit.trips > 1
+        one, many = self.entries
         # With exactly as many trips as stated, whoever has another number stops the release.
         if self.bounded and not unit.root_is_public:
             most = f"{unit.contribution(one, many)} of each person"
@@ -152,14 +166,12 @@ class Counting:
                 f"at most {most} {'is' if unit.trips == 1 else 'are'} counted: the table does not "
                 f"show all {many} of people with more"
             )
-        if self.bounded and is_different and unit.once_per is None:
+        if self._counts_once(unit):
             said.append(f"{many} that a person repeats are counted once")
         rows = "rows without a known area"
-        if tree.impossible is not None:
-            rows += ", or with areas that the publisher says cannot occur together,"
-            said.append(
-                f"numbers of what the publisher says cannot occur ({IMPOSSIBLE_FILE}) are zero"
-            )
+        if tree.structural_zeros is not None:
+            rows += ", or in cells that the publisher declared structural zeros,"
+            said.append(f"structural zeros that the publisher declared ({ZEROS_FILE}) are zero")
         if self.unplaceable == "drop":
             said.append(f"{rows} are left out")
         if self.unplaceable == "outside":
@@ -169,23 +181,20 @@ class Counting:
         return tuple(said)
 
     def check(self, unit: Unit, tree: Tree) -> None:
-        """Refuse what no table can have been counted by: it contradicts the unit or the areas."""
+        """Refuse counting rules that contradict the privacy unit or the areas."""
         is_outside = self.unplaceable == "outside"
-        impossible = {
+        outside = [axis.name for axis in tree.axes if axis.hierarchy.has_outside]
+        contradictions = {
             "rows without a known area were dropped, which is never done under neighbours "
-            "'substitute'": self.unplaceable == "drop" and unit.is_substitute,
+            "'substitute'": self.unplaceable == "drop" and not unit.may_drop_rows,
             f"rows without a known area are in {OUTSIDE!r}, but no axis has such an area": (
-                is_outside and not any(axis.hierarchy.has_outside for axis in tree.axes)
+                is_outside and not outside
             ),
             f"nobody makes the same trip twice, but trips to {OUTSIDE!r} may coincide": (
-                is_outside
-                and unit.distinct
-                and unit.trips > 1
-                and not self.bounded
-                and unit.once_per is None
+                is_outside and not self.bounded and unit.is_broken_by(outside)
             ),
         }
-        for words, is_stated in impossible.items():
+        for words, is_stated in contradictions.items():
             if is_stated:
                 raise ReleaseError(f"the manifest says that {words}; it was edited")
 
@@ -196,7 +205,7 @@ class Manifest:
 
     Attributes:
         format: bumped when a reader of the old format could misunderstand the new one.
-        private: False for a release made with a seed, which promises nothing.
+        private: False for a release made with a seed, which gives no guarantee.
         mechanism: name of the mechanism.
         options: its public options.
         guarantee: the plan as a dictionary: epsilon, delta, rho, the unit of privacy, and
@@ -209,7 +218,7 @@ class Manifest:
         seed: 16 random bytes, as hexadecimal digits, which decided between equal noisy counts. No
             noise follows from it, and with the measurements anybody can make the flows again.
         flows_sha256: digest of the flows as they were written; empty while they are in memory only.
-        measurements: which noisy values are published: none, totals across the tree, or all.
+        measurements: which noisy values are published: none, marginal totals, or all.
         measurements_sha256: digest of their file; empty without one.
         software: versions of what made it.
     """
@@ -222,9 +231,9 @@ class Manifest:
     tree: TreeEntry
     counted: Counting = Counting()
     edition: Edition = ""
-    total: Total
+    total: Size
     n_flows: Size
-    seed: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")] = "00" * 16
+    seed: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")] = "00" * 16
     flows_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
     measurements: Literal["none", "totals", "all"] = "none"
     measurements_sha256: str = field(default="", compare=False)
@@ -238,11 +247,17 @@ class Manifest:
     @property
     def protected(self) -> str:
         """Who is protected, in plain words."""
-        return self.unit.describe(*_entries(self.counted.what))
+        return self.unit.describe(*self.counted.entries)
+
+    @property
+    def counts(self) -> str:
+        """Noun for the counted entries: "trips", or "counted trips" if rows may be left out."""
+        what = self.counted.what
+        return f"counted {what}" if self.counted.is_partial(self.unit) else what
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan; a `PrivacyError` if its noise does not give what is promised."""
+        """The plan; a `PrivacyError` if its noise does not give the stated guarantee."""
         return Plan.from_dict(self.guarantee)
 
     def to_dict(self) -> dict[str, Any]:
@@ -266,7 +281,7 @@ class Manifest:
 
     @classmethod
     def from_text(cls, text: bytes) -> "Manifest":
-        """Read back what `to_text` gives, and nothing else."""
+        """Read a text that `to_text` wrote; any other text is refused."""
         try:
             manifest = msgspec.json.decode(text, type=cls)
         except msgspec.ValidationError as problem:
@@ -296,11 +311,6 @@ def checked_edition(given: str | None) -> str:
     return given or ""
 
 
-def _entries(what: str) -> tuple[str, str]:
-    """What a person has in the table, one and many: whatever is counted, these are its entries."""
-    return ("trip", TRIPS) if what == TRIPS else ("entry", ENTRIES)
-
-
 def check_text(found: bytes, manifest: Manifest) -> None:
     """Refuse any text but that of a manifest; the message says where they differ first."""
     expected = manifest.to_text().encode()
@@ -326,6 +336,17 @@ def check_plain(folder: Path, names: Iterable[str]) -> None:
                 f"{name!r} of the release {str(folder)!r} is {kind}, which no release has; "
                 f"{GET_AGAIN}"
             )
+
+
+def check_digest(path: Path, stated: str) -> None:
+    """Refuse a file that is missing, or is not the one that the manifest was written for."""
+    if not path.exists():
+        raise ReleaseError(f"the release has no {path.name}; {GET_AGAIN}")
+    if digest(path) != stated:
+        raise ReleaseError(
+            f"{path.name} is not what the manifest was written for; it was damaged or changed, or "
+            f"is of another release: {GET_AGAIN}"
+        )
 
 
 def digest(path: Path) -> str:

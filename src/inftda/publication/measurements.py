@@ -1,7 +1,7 @@
-"""What was measured for a release, as it is published in `measurements.parquet`.
+"""Measurements of a release as published in `measurements.parquet`.
 
 By default this is every noisy value that was drawn; if the publisher wants a small folder, only the
-totals of areas that were measured across the tree. The release follows from these values and from
+cross tables that have totals of areas. The release follows from these values and from
 nothing else, so publishing them costs no privacy (docs/proofs/measurements.md). There is never a
 selection of a table: a reader who sees only some of its values would be misled by which.
 
@@ -9,7 +9,7 @@ A row is one count of one marginal: the name of the table, an area on every axis
 ("all" where the table sums it up) and what was measured, unbiased and often negative. Tables
 come in the order in which they were drawn, and the counts of a table in group order: by the
 parent of the refined area, then by the other areas, the longest axis first, then by the area.
-Counts of what cannot occur are not in the file; in memory they are 0.
+Structural zeros are not in the file; in memory they are 0.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,6 @@ from functools import partial
 from itertools import groupby, pairwise
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,88 +26,52 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, ReleaseError
-from inftda.inference.measured import Measurements, NoisyTable
-from inftda.noise.law import Law
-from inftda.privacy.plan import Plan
+from inftda.mechanism.data import MeasuredTable
+from inftda.privacy.measurement import Measurement
+from inftda.privacy.noise_plan import Plan
 from inftda.publication.manifest import DAMAGED, MEASUREMENTS_FILE
-from inftda.publication.tables import ROW_GROUP, in_use, row_groups, schema_of
-from inftda.tables import as_arrow, as_numpy, find_texts, repeated, texts
-from inftda.tree import Axis, Marginal, OffTree, Tree, TreeLevel, differ
+from inftda.publication.measured import Measurements, NoisyTable
+from inftda.publication.parquet import (
+    ROW_GROUP,
+    group_keys,
+    in_use,
+    is_ascending,
+    row_groups,
+    schema_of,
+)
+from inftda.tree import Axis, CellRows, Marginal, Tree
+from inftda.tree.cells import differ
+from inftda.util.tabular import as_arrow, as_numpy, find_texts, repeated, texts
 
 #: Columns besides those of the axes.
 TABLE, MEASURED = "table", "measured"
 
 
-class PlannedTable(NamedTuple):
-    """A marginal that a plan measures, and the law of its noise."""
-
-    marginal: TreeLevel | OffTree
-    noise: Law
-
-    @property
-    def name(self) -> str:
-        """In the file and in the manifest."""
-        return self.marginal.name
-
-    @property
-    def depths(self) -> tuple[int, ...]:
-        """Level of each axis's hierarchy, 0 where the axis is summed up."""
-        return self.marginal.depths
-
-    @property
-    def level(self) -> TreeLevel:
-        """The level of the tree that it is, or whose step it belongs to."""
-        return self.marginal.level if isinstance(self.marginal, OffTree) else self.marginal
-
-    @property
-    def is_on_tree(self) -> bool:
-        """Whether it is a level of the tree."""
-        return isinstance(self.marginal, TreeLevel)
-
-    @property
-    def is_total(self) -> bool:
-        """Whether it has totals of areas across the tree."""
-        return isinstance(self.marginal, OffTree) and self.marginal.across is None
-
-    def most_values(self, n_flows: int) -> int:
-        """Values that it can have: as many as it has cells, or as the rows of parents have."""
-        if self.level.refined is None or self.is_total:
-            return self.marginal.n_nodes
-        return min(self.marginal.n_nodes, n_flows * self.level.max_children)
-
-
 def planned_measurements(
     tree: Tree, plan: Plan, *, only_totals: bool = False
-) -> tuple[PlannedTable, ...]:
-    """What a plan measures, in the order of `Measurements.tables`; or totals across the tree."""
-    noise = {part.key: part.noise for part in plan.parts}
-    found = []
-    for level in tree.levels:
-        if level.index in noise:
-            found.append(PlannedTable(level, noise[level.index]))
-        found += [
-            PlannedTable(table, noise[table.depths])
-            for table in tree.off_tree_at(level)
-            if table.depths in noise
-        ]
+) -> tuple[Measurement, ...]:
+    """What a plan measures, in the order of `Measurements.tables`; or totals of areas."""
+    known = {part.key: part for part in plan.parts}
+    found = [replace(known[one.key], of_tree=one) for one in tree.marginals if one.key in known]
     return tuple(table for table in found if table.is_total or not only_totals)
 
 
-def check_publishable(tables: Sequence[PlannedTable]) -> None:
+def check_publishable(tables: Sequence[Measurement]) -> None:
     """Complain about names that the file of measurements could not tell apart."""
     for axis in tables[0].level.axes if tables else ():
         if axis.name.casefold() in {TABLE, MEASURED}:
             raise InftdaError(
                 f"an axis must not be called {axis.name!r} where measurements are published: it is "
-                "a column of their file; give the axis another name, or publish none (`across=0`, "
-                "`measurements='totals'`)"
+                "a column of their file; give the axis another name, or publish none "
+                "(`cross_tables=0`, `measurements='totals'`)"
             )
     names = [table.name for table in tables]
     for name in names:
         if names.count(name) > 1:
             raise InftdaError(
                 f"two tables would be called {name!r} in the file of measurements; give the levels "
-                "of the areas other names, or publish none (`across=0`, `measurements='totals'`)"
+                "of the areas other names, or publish none (`cross_tables=0`, "
+                "`measurements='totals'`)"
             )
 
 
@@ -158,32 +121,27 @@ def write_measurements(
 def _possible(tree: Tree, table: NoisyTable) -> NoisyTable:
     """The values of a table that are of something that can occur."""
     marginal = tree.marginal(table.depths)
-    if not marginal.is_restricted:
+    if not marginal.measures_zeros:
         return table
     is_there = marginal.is_possible(table.areas)
     areas = tuple(numbers[is_there] for numbers in table.areas)
     return replace(table, areas=areas, value=table.value[is_there])
 
 
-def _with_impossible(planned: PlannedTable, table: NoisyTable) -> NoisyTable:
-    """A table with a 0 wherever a row lacks what cannot occur."""
+def _with_structural_zeros(planned: Measurement, table: NoisyTable) -> NoisyTable:
+    """Insert a 0 for every structural zero, which the file does not list."""
     level = planned.level
-    if not planned.marginal.is_restricted:
+    if not planned.marginal.measures_zeros:
         return table
+    parents = level.parents(table.areas)
     if planned.is_total:
-        areas = planned.marginal.areas_at(np.arange(planned.marginal.n_nodes))
-        at = table.areas[level.axis].astype(np.int64)
+        rows, row = planned.marginal.all_rows(), parents[level.axis]
     else:
-        parents = level.parents(table.areas)
         row = np.cumsum(differ(parents)) - 1
-        first = np.flatnonzero(np.diff(row, prepend=-1))
-        rows = tuple(numbers[first] for numbers in parents)
-        n = level.n_children[rows[level.axis]]
-        offsets = level.child_offsets[rows[level.axis]] - (np.cumsum(n) - n)
-        areas = tuple(np.repeat(numbers, n) for numbers in rows)
-        inside = np.repeat(offsets, n) + np.arange(n.sum())
-        areas = (*areas[: level.axis], inside.astype(np.int32), *areas[level.axis + 1 :])
-        at = table.areas[level.axis] - offsets[row]
+        above = tuple(numbers[differ(parents)] for numbers in parents)
+        rows = CellRows.below(level, above, level.n_children[above[level.axis]])
+    areas = rows.cells()
+    at = rows.offsets[row] + table.areas[level.axis] - rows.areas[level.axis][row]
     value = np.zeros(len(areas[0]), np.int64)
     value[at] = table.value
     is_there = np.zeros(len(value), bool)
@@ -191,7 +149,7 @@ def _with_impossible(planned: PlannedTable, table: NoisyTable) -> NoisyTable:
     if not np.array_equal(is_there, planned.marginal.is_possible(areas)):
         raise ReleaseError(
             f"{MEASUREMENTS_FILE} must have all values of the table {planned.name!r} but those of "
-            f"what cannot occur; {DAMAGED}"
+            f"structural zeros; {DAMAGED}"
         )
     return replace(table, areas=areas, value=value)
 
@@ -229,20 +187,20 @@ def _batch(
 def read_measurements(
     source: pa.Table | Path,
     tree: Tree,
-    tables: Sequence[PlannedTable],
+    tables: Sequence[Measurement],
     *,
     n_flows: int,
     only_totals: bool = False,
 ) -> Measurements:
     """What was measured, from its file or table in memory; with `only_totals` little is kept.
 
-    There must be nothing but values of the published tables, in their order. A file with far more
-    values than a release of `n_flows` rows can have is not read.
+    There must be nothing but values of the published tables, in their order, each once. A file with
+    far more values than a release of `n_flows` rows can have is not read.
     """
     nothing = tuple(np.zeros(0, np.int32) for _ in tree.axes), np.zeros(0, np.int64)
     found = [[nothing] for _ in tables]
     last = 0
-    for rows in _groups(source, tree, tables, n_flows):
+    for rows in measured_groups(source, tree, tables, n_flows):
         number, *_ = _numbers(rows.column(TABLE), [texts(table.name for table in tables)])
         value = as_numpy(rows.column(MEASURED).combine_chunks())
         if (np.diff(number, prepend=last) < 0).any():
@@ -251,25 +209,51 @@ def read_measurements(
         columns = [_numbers(rows.column(axis.name), _codes(axis)) for axis in tree.axes]
         ends = np.searchsorted(number, np.arange(len(tables) + 1)).tolist()
         for table, parts, (low, high) in zip(tables, found, pairwise(ends), strict=True):
-            if only_totals and not table.is_total:
+            if low == high or (only_totals and not table.is_total):
                 continue
             areas = tuple(
                 column[depth][low:high] for column, depth in zip(columns, table.depths, strict=True)
             )
             if any((numbers < 0).any() for numbers in areas):
                 raise _unknown()
+            cells = tuple(
+                np.append(of[-1:], here) for of, here in zip(parts[-1][0], areas, strict=True)
+            )
+            if not is_ascending(group_keys(table.level, cells)):
+                raise ReleaseError(
+                    f"{MEASUREMENTS_FILE} does not have each cell of the table {table.name!r} once "
+                    f"and in order; {DAMAGED}"
+                )
             parts.append((areas, value[low:high]))
         last = int(number[-1]) if len(number) else last
     # Arrow keeps what it has read with for the next time; there is none.
     pa.default_memory_pool().release_unused()
     return Measurements(
-        tuple(map(_with_impossible, tables, map(join_parts, tables, found))),
+        tuple(map(_with_structural_zeros, tables, map(join_parts, tables, found))),
+        tuple(table.level.index if table.is_on_tree else None for table in tables),
+    )
+
+
+def noisy_table(drawn: MeasuredTable) -> NoisyTable:
+    """Noisy counts as they are published."""
+    return NoisyTable(drawn.depths, drawn.measurement.noise, drawn.cells(), drawn.value)
+
+
+def measurements_of(tree: Tree, plan: Plan, drawn: Iterable[NoisyTable]) -> Measurements:
+    """All that was drawn for a release, of which tables may come in several parts, in order."""
+    nothing = tuple(np.zeros(0, np.int32) for _ in tree.axes), np.zeros(0, np.int64)
+    tables = planned_measurements(tree, plan)
+    parts = {table.depths: [nothing] for table in tables}
+    for one in drawn:
+        parts[one.depths].append((one.areas, one.value))
+    return Measurements(
+        tuple(join_parts(table, parts[table.depths]) for table in tables),
         tuple(table.level.index if table.is_on_tree else None for table in tables),
     )
 
 
 def join_parts(
-    table: PlannedTable,
+    table: Measurement,
     parts: list[tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]],
 ) -> NoisyTable:
     """A table from areas and values of its parts, which are used up."""
@@ -302,10 +286,10 @@ def _codes(axis: Axis) -> list[pa.StringArray]:
     return [axis.hierarchy.codes(depth) for depth in range(axis.hierarchy.depth + 1)]
 
 
-def _groups(
-    source: pa.Table | Path, tree: Tree, tables: Sequence[PlannedTable], n_flows: int
+def measured_groups(
+    source: pa.Table | Path, tree: Tree, tables: Sequence[Measurement], n_flows: int
 ) -> Iterator[pa.Table]:
-    """Rows, some at a time; of a file one row group at a time."""
+    """The rows of a file, one row group at a time, or of a table in memory."""
     if isinstance(source, pa.Table):
         yield from (pa.Table.from_batches([batch]) for batch in source.to_batches())
         return

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from inftda.areas.locations import Gazetteer, short_way
 from inftda.areas.polygons import shapely
 from inftda.errors import MissingExtraError, ReleaseError
-from inftda.files import FLOWS_FILE
-from inftda.groupings import LEFT_OUT, Grouping
-from inftda.inference.noise_intervals import Ends, containing
 from inftda.publication.manifest import DAMAGED
-from inftda.publication.trust import GRADES, MAY_BE_ZERO, grades
-from inftda.tables import as_arrow
+from inftda.publication.measured import Ends
+from inftda.publication.reliability import GRADES, grades
 from inftda.tree import DESTINATION, ORIGIN
+from inftda.tree.groupings import LEFT_OUT, Grouping
+from inftda.util.files import FLOWS_FILE
+from inftda.util.tabular import as_arrow
 
 if TYPE_CHECKING:
     from inftda.reading.workspace import Workspace
@@ -75,7 +75,7 @@ def open_flows(table: pa.Table | Path) -> "Iterator[Workspace]":
     """A workspace that knows the leaf flows as `flows`."""
     import duckdb  # noqa: PLC0415 - 0.1 s that writing a release need not pay
 
-    from inftda.reading.workspace import Workspace, pattern, quote  # noqa: PLC0415 - likewise
+    from inftda.reading.workspace import Workspace, pattern, quote  # noqa: PLC0415 - slow to import
 
     files = [] if isinstance(table, pa.Table) else [table.absolute()]
     try:
@@ -134,9 +134,8 @@ def with_intervals(table: pa.Table, ends: Ends | None, number: str = FLOW) -> pa
         pa.nulls(len(table), kind) for kind in (pa.int64(), pa.int64(), pa.string())
     ]
     if ends is not None:
-        value = table.column(number).to_numpy()
-        low, high = containing(value, ends)
-        columns = [pa.array(low, pa.int64()), pa.array(high, pa.int64()), grades(value, low, high)]
+        graded_by = grades(table.column(number).to_numpy(), *ends)
+        columns = [*(pa.array(end, pa.int64()) for end in ends), graded_by]
     for name, values in zip((LOW, HIGH, GRADE), columns, strict=True):
         table = table.append_column(name, values)
     return table
@@ -159,9 +158,9 @@ def largest(table: pa.Table, top: int | None, number: str = FLOW) -> pa.Table:
         return table
     if top < 1:
         raise ReleaseError(f"`top=` must be at least 1, got {top}")
-    if GRADE in table.column_names:
-        is_known = pc.not_equal(table.column(GRADE), MAY_BE_ZERO)
-        table = table.filter(pc.fill_null(is_known, fill_value=True))
+    if LOW in table.column_names:
+        is_there = pc.greater(table.column(LOW), 0)
+        table = table.filter(pc.fill_null(is_there, fill_value=True))
     return table.sort_by([(number, "descending")]).slice(0, top)
 
 

@@ -1,4 +1,4 @@
-"""The published table and what is promised about it: open, save, sum up.
+"""A release, the published table and its guarantee: open, save, sum up.
 
 A release is a folder with `flows.parquet` (one column per axis, and `flow`), the areas it
 refers to, `manifest.json`, and `measurements.parquet`, the noisy values behind the flows. It holds
@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from inftda.errors import ReleaseError
-from inftda.files import FLOWS_FILE, MANIFEST_FILE
-from inftda.groupings import Grouping, asked_for, groupings
-from inftda.inference.agreement import TableFit, fit_table, table_fits
-from inftda.inference.measured import Measurements, NoisyTable
 from inftda.options import AtLeast, Doc, Option, Top, Zones, documented, lists, pairs
+from inftda.privacy.measurement import Measurement
 from inftda.publication import query
+from inftda.publication.agreement import TableFit, fit_table, table_fits
 from inftda.publication.folder import (
     check_release,
     own_files,
@@ -36,27 +33,41 @@ from inftda.publication.manifest import (
     GET_AGAIN,
     MEASUREMENTS_FILE,
     Manifest,
+    check_digest,
     check_plain,
-    digest,
 )
+from inftda.publication.measured import Measurements, NoisyTable
 from inftda.publication.measurements import (
-    PlannedTable,
+    measured_groups,
     planned_measurements,
     read_measurements,
     write_measurements,
 )
-from inftda.publication.tables import Flows, read_flows, write_flows
+from inftda.publication.parquet import (
+    Flows,
+    check_flows,
+    flow_groups,
+    read_flows,
+    write_flows,
+)
+from inftda.publication.reliability import (
+    NOT_PRIVATE_LINE,
+    LevelUse,
+    level_uses,
+    use_notes,
+)
+from inftda.publication.summary import release_notes
 from inftda.publication.totals import (
     AreaTotals,
     asked_total,
     sum_totals,
-    total_ends,
     totals_by_level,
 )
-from inftda.publication.trust import NOT_PRIVATE_LINE, LevelUse, level_uses, use_notes
-from inftda.screen import card
-from inftda.stores import fetched, is_remote, output_folder
 from inftda.tree import DESTINATION, ORIGIN, Tree
+from inftda.tree.groupings import Grouping, asked_for, groupings
+from inftda.util.files import FLOWS_FILE, MANIFEST_FILE
+from inftda.util.screen import Grid, card
+from inftda.util.stores import ZIP, fetched, is_release_file, is_remote, output_folder
 
 if TYPE_CHECKING:
     from inftda.publication.intervals import Intervals
@@ -64,10 +75,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Release:
-    """A published table: non-negative flows between finest areas, and what is promised.
+    """A published table: non-negative flows between finest areas, and the guarantee.
 
     Attributes:
-        manifest: what was done and what is guaranteed.
+        manifest: the guarantee, the measurements and the public parameters.
         tree: axes and order of refinement.
         table: the leaf flows, or the Parquet file that holds them.
         measured: noisy values that are published, if any, or the Parquet file that holds them.
@@ -111,10 +122,11 @@ class Release:
         intervals: Annotated[
             bool,
             Option(
-                "Add low and high: for 95 % of the published numbers of a size the true number is "
-                "between them; and a grade, from A (within 10 %) to D (may be zero). They are "
-                "about noise only, not about errors of the survey. Needs all measurements, except "
-                "for totals."
+                "Add low and high: for 95 % of the published numbers of similar size, and for a "
+                "total of an area chosen beforehand with a probability of 95 %, the true number is "
+                "between them. And a grade, from A (within 10 %) to D (may be off by more than "
+                "half). They are about noise only, not about errors of the survey. Needs all "
+                "measurements, except for totals."
             ),
         ] = False,
         at_least: AtLeast = None,
@@ -130,7 +142,7 @@ class Release:
     ) -> Any:
         """Flows between areas of any levels: the sums of the finest flows.
 
-        Totals of areas that were measured across the tree are those that are published, with a
+        Totals of areas that a cross table measured are the published ones, with a
         further column `listed`: the sums of the finest flows.
 
         Raises:
@@ -156,36 +168,73 @@ class Release:
     def with_intervals(
         self, table: pa.Table, asked: Sequence[Grouping], *, number: str = query.FLOW
     ) -> pa.Table:
-        """Sums with columns `low`, `high` and `grade`; see `Intervals.beside`."""
-        axis = self._asked_total(asked)
-        if axis is None:
-            return self.intervals().beside(table, asked, number=number)
-        own = asked[axis]
-        low, high = total_ends(own, self.totals_of(own.name), self._measured_totals(axis))
-        row = own.numbers(table)
-        return query.with_intervals(table, (low[row], high[row]), number)
+        """A table of `sum_flows` with columns `low`, `high` and `grade`.
+
+        Args:
+            table: the table.
+            asked: what was summed up.
+            number: name of the column that intervals are beside.
+        """
+        value = table.column(number).to_numpy()
+        is_whole = not any(own.needed for own in asked)
+        if is_whole and self.manifest.plan.unit.root_is_public:
+            total = np.full(len(table), self.total)
+            return query.with_intervals(table, (total, total), number)
+        if self._asked_total(asked) is None:
+            self.check_measurements()
+            if not value.all():  # one row, for nothing at all
+                return query.with_intervals(table, None, number)
+        groups = tuple(own.numbers(table) for own in asked)
+        return query.with_intervals(table, self.intervals().of_groups(asked, groups, value), number)
+
+    def has_intervals(self, depths: Sequence[int]) -> bool:
+        """Whether intervals are known of the numbers at these levels of the axes.
+
+        Without all measurements they are known of a total that is public, and of totals of areas
+        that cross tables measured.
+        """
+        used = [number for number, depth in enumerate(self.tree.coarsest(depths)) if depth]
+        if self.has_measurements:
+            return True
+        if not used:
+            return self.manifest.plan.unit.root_is_public
+        number = used[0]
+        return len(used) == 1 and depths[number] in self.totals_of(self.tree.axes[number].name)
 
     def _asked_total(self, asked: Sequence[Grouping]) -> int | None:
-        """The axis whose totals are asked for, if they were measured across the tree."""
-        return asked_total(self.tree, asked) if self.has_totals else None
+        """The axis whose totals are asked for, if they are published beside sums of flows."""
+        axis = asked_total(asked)
+        is_total = axis is not None and asked[axis].needed in self.totals_of(asked[axis].name)
+        return axis if is_total else None
 
     def intervals(self) -> "Intervals":
-        """Intervals of published numbers, from the measurements; computed once."""
+        """Intervals of published numbers, from what is published of the measurements."""
         return self._intervals
 
     @cached_property
     def _intervals(self) -> "Intervals":
         from inftda.publication.intervals import Intervals  # noqa: PLC0415 - compiled kernels
 
-        return Intervals(self.tree, self.measurements(), self.total)
+        is_public = self.manifest.plan.unit.root_is_public
+        return Intervals(self.tree, self.read_published(), *self.leaves(), is_public=is_public)
 
     def _measured_totals(self, axis: int) -> dict[int, NoisyTable]:
-        """Totals of an axis as they were measured across the tree, by its levels."""
+        """Marginal totals of an axis as measured in cross tables, by its levels."""
         return {table.depths[axis]: table for table in self._totals.values() if table.depths[axis]}
 
     def totals_of(self, axis: str) -> Mapping[int, AreaTotals]:
-        """Totals of an axis by its levels, those that were measured across the tree."""
-        return self._totals_by_axis[axis] if self.has_totals else {}
+        """Totals of an axis by its levels, those that cross tables measured.
+
+        With delta 0 only totals of finest areas are. Those of coarser ones are sums of flows as all
+        others, with the same intervals. Where nothing else is published, these follow from the
+        totals of finest areas, and the levels are here, too.
+        """
+        if not self.has_totals:
+            return {}
+        known = self._totals_by_axis[axis]
+        if not self.has_measurements:
+            return known
+        return {depth: totals for depth, totals in known.items() if totals.sigma is not None}
 
     @cached_property
     def _totals_by_axis(self) -> dict[str, dict[int, AreaTotals]]:
@@ -204,7 +253,7 @@ class Release:
         """How sums of flows agree with each table that was measured and is published.
 
         Each measured value is compared with the sum of flows that is published for it; z is their
-        difference in noise scales.
+        difference in standard deviations of the noise.
 
         Returns:
             For each `table` the number of its `cells`; `rms_z`, the root mean square of z, right at
@@ -215,19 +264,19 @@ class Release:
 
     @cached_property
     def fits(self) -> tuple[TableFit, ...]:
-        """The same, and whether each table fits."""
+        """Measurements, and whether the published numbers fit each table."""
         if self.known_fits is not None:
             return self.known_fits
-        measured = self.measurements() if self.measured is None else self._read_measurements()
+        measured = self.measurements() if self.measured is None else self.read_published()
         return table_fits(self.tree, measured, *self.leaves())
 
     @cached_property
     def uses(self) -> tuple[LevelUse, ...]:
-        """From what size on numbers can be used, level by level; see `LevelUse.describe`."""
+        """Smallest usable counts level by level, as `LevelUse.describe` states them."""
         return level_uses(self)
 
     def use_at(self, depths: Sequence[int]) -> LevelUse | None:
-        """From what size on numbers can be used at these levels of the axes; None off the tree."""
+        """Smallest usable count at these levels of the axes; None off the levels."""
         asked = self.tree.coarsest(depths)
         return next(
             (use for use in self.uses if self.tree.coarsest(use.level.depths) == asked), None
@@ -249,41 +298,47 @@ class Release:
 
     @property
     def has_totals(self) -> bool:
-        """Whether totals of areas were measured across the tree."""
+        """Whether cross tables measured totals of areas."""
         return self.measured is not None and bool(self.manifest.plan.tables)
 
     @cached_property
     def _totals(self) -> dict[tuple[int, ...], NoisyTable]:
-        """Measurements of totals across the tree, by their depths."""
+        """Measurements of marginal totals, by their depths."""
         read = self.measurements(only_totals=True)
         tables = zip(self.published_tables(), read.tables, strict=True)
         return {table.depths: table for planned, table in tables if planned.is_total}
 
     def measurements(self, *, only_totals: bool = False) -> Measurements:
         """Every noisy value that was drawn for the release, table by table, or totals only."""
-        if not self.has_measurements and not only_totals:
+        if not only_totals:
+            self.check_measurements()
+        return self.read_published(only_totals=only_totals)
+
+    def check_measurements(self) -> None:
+        """Refuse what needs all measurements if they are not published."""
+        if not self.has_measurements:
             raise ReleaseError(
                 "this release has no measurements; its publisher can release with "
                 "`measurements='all'`, the default, which costs no privacy"
             )
-        return self._read_measurements(only_totals=only_totals)
 
-    def _read_measurements(self, *, only_totals: bool = False) -> Measurements:
-        """What is published of the noisy values."""
-        measured, stated = self.measured, self.manifest.measurements_sha256
-        if measured is None:
-            raise ReleaseError(f"the release has no {MEASUREMENTS_FILE}; {GET_AGAIN}")
-        if isinstance(measured, Path) and measured.exists() and digest(measured) != stated:
-            raise ReleaseError(
-                f"{MEASUREMENTS_FILE} is not the one that was published with this release: it is "
-                f"damaged or of another release; {GET_AGAIN}"
-            )
+    def read_published(self, *, only_totals: bool = False) -> Measurements:
+        """The noisy values that are published: all of them, or totals."""
         tables, n_flows = self.published_tables(), self.manifest.n_flows
         return read_measurements(
-            measured, self.tree, tables, n_flows=n_flows, only_totals=only_totals
+            self._intact_measured, self.tree, tables, n_flows=n_flows, only_totals=only_totals
         )
 
-    def published_tables(self) -> tuple[PlannedTable, ...]:
+    @cached_property
+    def _intact_measured(self) -> pa.Table | Path:
+        """Read the measurements; the digest of their file is checked once."""
+        if self.measured is None:
+            raise ReleaseError(f"the release has no {MEASUREMENTS_FILE}; {GET_AGAIN}")
+        if isinstance(self.measured, Path):
+            check_digest(self.measured, self.manifest.measurements_sha256)
+        return self.measured
+
+    def published_tables(self) -> tuple[Measurement, ...]:
         """The tables whose noisy values are published, by the guarantee."""
         return planned_measurements(
             self.tree, self.manifest.plan, only_totals=not self.has_measurements
@@ -299,7 +354,7 @@ class Release:
         axes = ", ".join(axis.name for axis in self.tree.axes)
         return (
             f"<release {place}: {self.manifest.n_flows:,} flows by {axes}, {self._total()}; "
-            f"{self._promise()}; {self._uses()}>"
+            f"{self._guarantee()}; {self._uses()}>"
         )
 
     def _repr_html_(self) -> str:
@@ -308,34 +363,35 @@ class Release:
             for axis in self.tree.axes
             for depth, name in enumerate(axis.hierarchy.level_names, start=1)
         ]
-        notes = [("Guarantee:", self._promise())]
-        if self.manifest.private:
-            notes.insert(0, ("Protected:", self.manifest.protected))
-        notes += [("Use:", words) for words in use_notes(self)]
         title = f"Release of {self.manifest.n_flows:,} flows, {self._total()}"
-        return card(title, ("level", "areas"), rows, notes)
+        return card(title, [Grid(("level", "areas"), rows), *release_notes(self)])
 
     def _total(self) -> str:
-        return f"{self.total:,} {self.manifest.counted.what} in all"
+        return f"{self.total:,} {self.manifest.counts} in all"
 
     def _uses(self) -> str:
         """The finest level in words, where most has to be said."""
         return "; ".join(use_notes(self)[-1:])
 
-    def _promise(self) -> str:
+    def _guarantee(self) -> str:
         return self.manifest.plan.describe() if self.manifest.private else NOT_PRIVATE_LINE
 
     def in_memory(self) -> "Release":
-        """The same release, which no longer needs its folder."""
-        table, measured = (
-            pq.read_table(part) if isinstance(part, Path) else part
-            for part in (self.table, self.measured)
-        )
+        """Copy that no longer needs the folder of the release."""
+        table, measured, tree = self.table, self.measured, self.tree
+        if isinstance(table, Path):
+            groups = flow_groups(table, tree, self.manifest.n_flows)
+            table = pa.concat_tables(rows for rows, _ in groups)
+        if measured is not None:
+            tables, n_flows = self.published_tables(), self.manifest.n_flows
+            groups = measured_groups(self._intact_measured, tree, tables, n_flows)
+            measured = pa.concat_tables(groups)
         return replace(self, table=table, measured=measured)
 
     def save(self, out: str | Path, *, force: bool = False) -> "Release":
         """Write the release as a folder, atomically; one that is in a folder is copied as it is."""
-        with output_folder(out, check=check_release, force=force) as folder:
+        is_public = self.manifest.private
+        with output_folder(out, check=check_release, force=force, is_public=is_public) as folder:
             if isinstance(self.table, Path):
                 for path in own_files(self.table.parent, self.manifest):
                     shutil.copyfile(path, folder / path.name)
@@ -343,19 +399,27 @@ class Release:
                 write_flows(folder / FLOWS_FILE, self.tree, self.leaves())
                 if self.measured is not None:
                     path = folder / MEASUREMENTS_FILE
-                    write_measurements(path, self.tree, self._read_measurements().tables)
+                    write_measurements(path, self.tree, self.read_published().tables)
                 write_public_files(folder, self.tree, self.manifest)
         return open_release(out)
 
 
 def open_release(path: Release | str | Path) -> Release:
-    """Read a release folder, also in a store; a release that is open already is given back."""
+    """Read a release folder, also in a store; a release that is open already is given back.
+
+    Every file is compared with its digest in the manifest before it is used; the measurements,
+    which may be large, when they are first read.
+    """
     if isinstance(path, Release):
         return path
     if is_remote(path):
-        with fetched(path, ReleaseError, is_folder=True) as copy:
+        with fetched(path, ReleaseError, is_wanted=is_release_file, is_folder=True) as copy:
             return open_release(Path(copy)).in_memory()
     folder = Path(path)
+    if folder.is_file() and folder.name.lower().endswith(ZIP):
+        raise ReleaseError(
+            f"{str(folder)!r} is a zip file; unpack it first and give the folder of the release"
+        )
     if not folder.is_dir():
         raise ReleaseError(f"there is no release folder {str(folder)!r}; check the path")
     for name in (MANIFEST_FILE, FLOWS_FILE):
@@ -363,6 +427,8 @@ def open_release(path: Release | str | Path) -> Release:
             raise ReleaseError(f"{str(folder)!r} is not a release: it has no {name}")
     check_plain(folder, (MANIFEST_FILE, FLOWS_FILE, MEASUREMENTS_FILE))
     manifest = Manifest.read(folder / MANIFEST_FILE)
+    check_digest(folder / FLOWS_FILE, manifest.flows_sha256)
     tree = read_release_tree(folder, manifest.tree)
+    check_flows(folder / FLOWS_FILE, tree, manifest.n_flows)
     measured = None if manifest.measurements == "none" else folder / MEASUREMENTS_FILE
     return Release(manifest, tree, folder / FLOWS_FILE, measured)

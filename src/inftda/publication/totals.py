@@ -1,4 +1,4 @@
-"""Totals of areas across the tree: one number for each, and an interval.
+"""Marginal totals: one number for each area.
 
 Such a total is known twice: as the sum of the flows that are listed, and as it was measured. The
 published number weighs both by their variances. The variance of the measurement is public; that of
@@ -21,18 +21,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
-from inftda.groupings import MIXED, Grouping
-from inftda.inference.measured import Floats, NoisyTable
-from inftda.inference.noise_intervals import (
-    Ends,
-    NoiseSums,
-    containing,
-    measured_ends,
-)
 from inftda.publication.manifest import DAMAGED, MEASUREMENTS_FILE
+from inftda.publication.measured import Floats, NoisyTable
 from inftda.publication.query import FLOW, LISTED
-from inftda.tables import as_arrow, repeated
 from inftda.tree import Tree
+from inftda.tree.groupings import Grouping
+from inftda.util.tabular import as_arrow, repeated
 
 Numbers = NDArray[np.int64]
 
@@ -50,65 +44,116 @@ class AreaTotals(NamedTuple):
     Attributes:
         flow: the published numbers.
         listed: sums of the flows that are listed.
-        low: lower ends of their intervals.
-        high: upper ends.
-        sigma: noise scale of their measurement.
+        sigma: standard deviation of the noise of their measurement; None for a level that was not
+            measured, whose totals are sums of flows.
     """
 
     flow: Numbers
     listed: Numbers
-    low: Numbers
-    high: Numbers
-    sigma: float
+    sigma: float | None
+
+
+class _Noisy(NamedTuple):
+    """The noisy total of each area of a level, and the variance of its noise."""
+
+    value: Numbers
+    variance: Floats
 
 
 def totals_by_level(
     tree: Tree, number: int, listed: Numbers, measured: Mapping[int, NoisyTable]
 ) -> dict[int, AreaTotals]:
-    """Totals of an axis by its levels, from the first that was measured across the tree.
+    """Totals of an axis by its levels, for all levels that are not on the tree.
 
     Args:
         tree: the tree.
         number: of the axis.
         listed: int64[finest areas], sums of the flows that are listed.
-        measured: by level; all levels from the first on that split an area.
+        measured: by level; all measured levels that split an area, or the finest of them
+            only. Empty if none was measured: then there are no totals beside sums of flows.
     """
     hierarchy, found = tree.axes[number].hierarchy, dict[int, AreaTotals]()
-    first = min(measured, default=hierarchy.depth + 1)
+    first = _first_cross_table(tree, number) if measured else hierarchy.depth + 1
+    best = _best_measurements(tree, number, measured)
     above = hierarchy.sum_up(listed, first - 1)
     for depth in range(first, hierarchy.depth + 1):
-        if depth in measured:
-            table, sums = measured[depth], hierarchy.sum_up(listed, depth)
-            if len(table.value) != len(sums):
-                raise ReleaseError(f"{MEASUREMENTS_FILE} lacks totals of some areas; {DAMAGED}")
-            offsets, sigma = hierarchy.child_offsets(depth - 1), table.noise.sigma
-            guess, variance = _weighed(sums, table.value, sigma**2)
-            low, high = measured_ends(table.value, table.noise)
-            if tree.impossible is not None:
-                never = ~tree.impossible.is_possible(table.depths, table.areas)
-                guess[never] = variance[never] = low[never] = high[never] = 0
-            flow = _divided(above, offsets, guess, variance)
-            low, high = containing(flow, (low, high))
-            if depth > first:  # an only child is its parent by another name
-                is_alone, parent = np.diff(offsets) == 1, found[depth - 1]
-                only = offsets[:-1][is_alone]
-                low[only], high[only] = parent.low[is_alone], parent.high[is_alone]
-            found[depth] = AreaTotals(flow, sums, low, high, sigma)
+        if hierarchy.splits(depth):
+            sums, offsets = hierarchy.sum_up(listed, depth), hierarchy.child_offsets(depth - 1)
+            flow = sums
+            if depth in measured:
+                guess, variance = _weighed(sums, *best[depth])
+                never = ~_is_possible(tree, number, depth)
+                guess[never] = variance[never] = 0
+                flow = _divided(above, offsets, guess, variance)
+            sigma = measured[depth].noise.sigma if depth in measured else None
+            found[depth] = AreaTotals(flow, sums, sigma)
         else:  # the areas of the level above, by other names
             found[depth] = found[depth - 1]
         above = found[depth].flow
     return found
 
 
-def _weighed(listed: Numbers, measured: Numbers, sigma2: float) -> tuple[Floats, Floats]:
-    """Sums and measurements weighed by their variances, and the variance of the result."""
+def _first_cross_table(tree: Tree, number: int) -> int:
+    """The coarsest level of an axis whose totals the tree does not have."""
+    depth = tree.axes[number].hierarchy.depth
+    return next(
+        (one for one in range(1, depth + 1) if _one_way(tree, number, one) not in tree.on_tree),
+        depth + 1,
+    )
+
+
+def _one_way(tree: Tree, number: int, depth: int) -> tuple[int, ...]:
+    return tree.coarsest([depth if axis == number else 0 for axis in range(len(tree.axes))])
+
+
+def _is_possible(tree: Tree, number: int, depth: int) -> NDArray[np.bool_]:
+    """bool[areas of a level]: False for areas that are structural zeros."""
+    n = tree.axes[number].hierarchy.n_areas(depth)
+    if tree.structural_zeros is None:
+        return np.ones(n, bool)
+    areas = [np.zeros(n, np.int32) for _ in tree.axes]
+    areas[number] = np.arange(n, dtype=np.int32)
+    return tree.structural_zeros.is_possible(_one_way(tree, number, depth), tuple(areas))
+
+
+def _best_measurements(
+    tree: Tree, number: int, measured: Mapping[int, NoisyTable]
+) -> dict[int, _Noisy]:
+    """For each level that was measured, the noisy totals of its areas with the least noise.
+
+    An only child and its parent are one area that was measured twice: the parent takes the
+    measurement with less noise.
+    """
+    hierarchy, found = tree.axes[number].hierarchy, dict[int, _Noisy]()
+    for depth in sorted(measured, reverse=True):
+        table, n = measured[depth], hierarchy.n_areas(depth)
+        if len(table.value) != n:
+            raise ReleaseError(f"{MEASUREMENTS_FILE} lacks totals of some areas; {DAMAGED}")
+        here = _Noisy(table.value.copy(), np.full(n, table.noise.sigma**2))
+        if found:
+            finer = min(found)
+            above = hierarchy.ancestor(finer, depth)
+            only = np.flatnonzero(np.bincount(above)[above] == 1)
+            only = only[found[finer].variance[only] < here.variance[above[only]]]
+            for coarse, fine in zip(here, found[finer], strict=True):
+                coarse[above[only]] = fine[only]
+        found[depth] = here
+    return found
+
+
+def _weighed(listed: Numbers, measured: Numbers, sigma2: Floats) -> tuple[Floats, Floats]:
+    """Sums and measurements weighed by their variances, and the variance of the result.
+
+    `sigma2` is the variance of the noise of each measurement.
+    """
     apart = measured.astype(float) - listed
     tau2 = np.empty(len(listed))
     n_classes = max(1, min(_MOST_CLASSES, len(listed) // _LEAST_AREAS))
     for alike in np.array_split(np.argsort(listed, kind="stable"), n_classes):
         # Less one standard error: few areas may be apart by chance.
-        noise = sigma2 * (1 + math.sqrt(2 / len(alike)))
-        tau2[alike] = max(np.square(apart[alike]).mean() - noise, _LEAST_VARIANCE * sigma2)
+        noise = sigma2[alike].mean() * (1 + math.sqrt(2 / len(alike)))
+        excess = np.square(apart[alike]).mean() - noise
+        tau2[alike] = np.maximum(excess, _LEAST_VARIANCE * sigma2[alike])
     part = tau2 / (tau2 + sigma2)
     return listed + part * apart, part * sigma2
 
@@ -139,21 +184,17 @@ def _divided(
     running = np.cumsum(np.where(is_left, moved, 0))
     inside = running - (np.append(0, running)[start])[parent]
     last = np.cumsum(above)
-    whole = np.clip(np.floor(inside + 0.5), 0, above[parent]).astype(np.int64)
+    # Compared as whole numbers: above 2^53 a float may lie beyond the total of the parent.
+    whole = np.clip(np.floor(inside + 0.5).astype(np.int64), 0, above[parent])
     end = (last - above)[parent] + whole
     end[offsets[1:] - 1] = last
     return np.asarray(np.diff(end, prepend=0))
 
 
-def asked_total(tree: Tree, asked: Sequence[Grouping]) -> int | None:
-    """The axis whose totals across the tree are asked for; None where other numbers are.
-
-    Only one axis may have groups that tell its areas apart.
-    """
+def asked_total(asked: Sequence[Grouping]) -> int | None:
+    """The only axis with more than one group; None if there are several such axes, or none."""
     used = [number for number, axis in enumerate(asked) if axis.needed]
-    if len(used) != 1 or tuple(axis.needed for axis in asked) in tree.on_tree:
-        return None
-    return used[0]
+    return used[0] if len(used) == 1 else None
 
 
 def sum_totals(asked: Sequence[Grouping], number: int, finest: AreaTotals) -> pa.Table:
@@ -178,30 +219,3 @@ def sum_totals(asked: Sequence[Grouping], number: int, finest: AreaTotals) -> pa
     table = table.take(as_arrow(own.order))
     is_there = pc.or_(pc.greater(table.column(FLOW), 0), pc.greater(table.column(LISTED), 0))
     return table.filter(is_there)
-
-
-def total_ends(
-    own: Grouping, totals: Mapping[int, AreaTotals], measured: Mapping[int, NoisyTable]
-) -> Ends:
-    """Intervals of the totals of all groups of an axis.
-
-    A group that is no area is made of areas that were measured, as large ones as lie in it as a
-    whole. All areas were measured, so nothing was selected, and the noise of the sum is known.
-
-    Args:
-        own: what is summed up.
-        totals: of the axis, by level.
-        measured: the same as they were measured.
-    """
-    for depth, area in own.areas.items():
-        if depth in totals:
-            return totals[depth].low[area], totals[depth].high[area]
-    sums, hierarchy = NoiseSums(len(own.codes)), own.axis.hierarchy
-    is_part = np.ones(hierarchy.n_areas(min(measured) - 1), bool)
-    for depth in range(min(measured), hierarchy.depth + 1):
-        above, group = hierarchy.ancestor(depth, depth - 1), own.at(depth)
-        is_here = is_part[above] & (group >= 0)
-        if depth in measured:
-            sums.add(group[is_here], measured[depth].value[is_here], measured[depth].noise)
-        is_part = is_part[above] & (group == MIXED)
-    return sums.ends()

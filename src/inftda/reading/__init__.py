@@ -1,17 +1,17 @@
-"""Confidential tables in, leaf counts out: the only door the truth comes in by.
+"""Read a confidential table and count it per finest cell.
 
-`read_leaves` takes trips (one row per trip) or flows (with a count column) from files, tables
-of any library that speaks Arrow, or an SQL query, and gives the non-zero leaf counts of a
-table whose axes are hierarchies (design of the data model: the paper's section 3). Executors
-of a Spark cluster run the same SQL on their parts of a table (`inftda.spark.reading`).
+`read_leaves` takes trips (one row per trip) or flows (with a count column) from files, from pandas,
+polars or pyarrow tables, or from an SQL query. It returns the non-zero leaf counts of a table whose
+axes are hierarchies (the paper's section 3). Executors of a Spark cluster run the same SQL on their
+parts of a table (`inftda.spark.reading`).
 
-What a cell means depends on that cell alone: no row can change how another one is read.
+The meaning of a cell depends on that cell alone: no row can change how another one is read.
 
-Nothing here writes anywhere but to a private temporary directory that is removed again, and
-no message contains a count, a person's id, or a password.
+This package writes to a private temporary directory only, which is removed again. No message
+contains a count of the table, a person's id, or a password. Messages that refuse rows are for the
+custodian: they state the number of flawed rows (`inftda.errors`).
 """
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from inftda.errors import IngestError
@@ -20,6 +20,7 @@ from inftda.reading.columns import Columns, Unplaceable
 from inftda.reading.rows import read_leaves
 from inftda.reading.sources import TableFile
 from inftda.reading.sql_source import SqlQuery
+from inftda.util.tabular import FORMAT_NAMES
 
 __all__ = ["Columns", "SqlQuery", "TableFile", "Unplaceable", "read_leaves", "table_from"]
 
@@ -32,15 +33,13 @@ def table_from(  # noqa: PLR0913 - one keyword for each thing to say of a table
         Option("Encoding of a CSV file.", metavar="utf-8|utf-16|latin-1", panel=TABLE),
     ] = None,
     sheet: Annotated[
-        Sequence[str],
+        str | None,
         Option(
-            "Sheet of a workbook of Excel; several are read as one table, and * stands for any "
-            "letters. By default the only one that is not empty.",
+            "Sheet of a workbook of Excel; by default the only one that is not empty.",
             metavar="NAME",
             panel=TABLE,
-            is_repeated=True,
         ),
-    ] = (),
+    ] = None,
     skip_rows: Annotated[
         int, Option("Lines of a CSV file, or rows of a sheet, above its header.", panel=TABLE)
     ] = 0,
@@ -49,6 +48,13 @@ def table_from(  # noqa: PLR0913 - one keyword for each thing to say of a table
         Option(
             "The table is a matrix: origins in its first column, destinations in its header, "
             "counts in its cells; empty cells and dashes are zero.",
+            panel=TABLE,
+        ),
+    ] = False,
+    transposed: Annotated[
+        bool,
+        Option(
+            "The matrix has destinations in its first column and origins in its header.",
             panel=TABLE,
         ),
     ] = False,
@@ -66,15 +72,18 @@ def table_from(  # noqa: PLR0913 - one keyword for each thing to say of a table
         ),
     ] = None,
 ) -> Any:
-    """The table that options of the command line describe: one, and not two."""
-    given = {"encoding": encoding, "sheet": sheet, "skip_rows": skip_rows, "matrix": matrix}
+    """Combine options of the command line into one table; two tables are refused."""
+    given = {
+        "encoding": encoding, "sheet": sheet, "skip_rows": skip_rows, "matrix": matrix,
+        "transposed": transposed,
+    }  # fmt: skip
     said: dict[str, Any] = {name: value for name, value in given.items() if value}
     if sql is None and database is None:
         return TableFile(path, **said) if path is not None and said else path
     if path is not None or said or sql is None or database is None:
         raise IngestError(
             "give either a file, with what there is to say of it (`encoding=`, `sheet=`, "
-            "`skip_rows=`, `matrix=`), or both `sql=` and `database=`"
+            "`skip_rows=`, `matrix=`, `transposed=`), or both `sql=` and `database=`"
         )
     return SqlQuery(sql, database)
 
@@ -83,7 +92,7 @@ def table_from(  # noqa: PLR0913 - one keyword for each thing to say of a table
 Flows = Annotated[
     Any,
     Option(
-        "Trips (one row each) or flows (with a column of counts): a CSV, Parquet or Excel file, "
+        f"Trips (one row each) or flows (with a column of counts): a {FORMAT_NAMES} file, "
         "also packed (.csv.gz, .zip), or a folder or glob of them, here or in a store (s3://, "
         "gs://, abfs://, https://). In Python also any table that "
         "speaks Arrow, a `TableFile`, an `SqlQuery`, or with Spark whatever it reads.",

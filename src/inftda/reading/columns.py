@@ -1,28 +1,30 @@
-"""What the columns of the confidential table mean, and how its rows are treated."""
+"""Meaning of the columns of the confidential table, and the treatment of its rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
+from inftda.areas.build import build_tree
 from inftda.areas.clock import ClockPart, clock_hierarchy
 from inftda.areas.reader import Levels
 from inftda.errors import IngestError, PrivacyError, TreeError
-from inftda.impossible import Boxes
 from inftda.options import TABLE, Option, documented, names, pairs
 from inftda.privacy.unit import Unit
-from inftda.tree import DESTINATION, ORIGIN, Axis, Tree, build_tree
+from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
+from inftda.tree.structural_zeros import ZeroBoxes
 
 if TYPE_CHECKING:
     from inftda.reading.sources import Source
 
 Unplaceable = Literal["error", "outside", "drop"]
-#: What an axis is read from: a column of codes, two of degrees, or one of time stamps.
+RepeatedRows = Literal["error", "add"]
+#: Columns that an axis is read from: one of codes, two of degrees, or one of time stamps.
 Kind = Literal["code", "point", "hour", "weekday"]
 
 COUNT: Final = "count"
 #: Take the column `count` if there is one, otherwise every row is one trip.
 AUTO: Final = "auto"
-#: The letters of other names that counts go by: such a column is not passed over in silence.
+#: Other usual names of a column of counts; a message mentions such a column.
 LIKE_COUNTS: Final = frozenset({
     "cnt", "count", "counts", "flow", "flows", "n", "ntrips", "number", "obsvalue", "people",
     "total", "tripcount", "trips", "value", "weight",
@@ -37,8 +39,8 @@ _ROLES: Final[Mapping[str, tuple[str, str]]] = {
     "count": ("counts", "`count=`"),
     "person": ("persons", "`person=`"),
 }
-#: The unit where nothing is promised to anybody: rows may be left out, and a table may be empty.
-UNPROMISED: Final = Unit("add-remove", 1)
+#: The privacy unit where no guarantee is given: rows may be left out, and a table may be empty.
+NO_GUARANTEE: Final = Unit("add-remove", 1)
 
 
 def _column(text: str) -> str | tuple[str, ...]:
@@ -49,14 +51,19 @@ def _count(text: str) -> str | None:
     return None if text == "none" else text
 
 
-def _unplaceable(text: str) -> str | dict[str, str]:
-    return pairs(text.split(",")) if "=" in text else text
+def _unplaceable(given: Sequence[str]) -> str | dict[str, str]:
+    texts = [text for one in given for text in one.split(",")]
+    if len(texts) == 1 and "=" not in texts[0]:
+        return texts[0]
+    if not all("=" in text for text in texts):
+        raise ValueError("must be one of error, outside and drop, or AXIS=outside for some axes")
+    return pairs(texts)
 
 
 @documented
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """What to read from a table of trips or flows.
+    """Columns to read from a table of trips or flows.
 
     Every other axis is a column of codes with the name of the axis. Codes are compared as text;
     whole numbers are written out, so codes with leading zeros must be text.
@@ -90,8 +97,8 @@ class Columns:
     person: Annotated[
         str | None,
         Option(
-            "Column that tells people apart: no more trips of a person are kept than the promise "
-            "says. Without it, that is the custodian's promise.",
+            "Column that identifies people: at most as many trips of a person are kept as the "
+            "privacy unit allows. Without it, the custodian must ensure that.",
             metavar="COLUMN",
             panel=TABLE,
         ),
@@ -112,15 +119,29 @@ class Columns:
         Unplaceable | Mapping[str, str] | None,
         Option(
             "Rows with an unknown or missing area: refuse the table, count them in an area called "
-            "outside, or drop them; AXIS=outside where only one axis has such rows. By default "
-            "error, and where a release is evaluated as the release.",
+            "outside, or drop them; AXIS=outside where only some axes have such rows. Without an "
+            "axis, outside is for all but hours and weekdays. By default error, and where a "
+            "release is evaluated as the release.",
             metavar="error|outside|drop|AXIS=outside",
             parse=_unplaceable,
             panel=TABLE,
+            is_repeated=True,
         ),
     ] = None
 
+    repeated_rows: Annotated[
+        RepeatedRows,
+        Option(
+            "Rows with the same areas and the same count as another row, in a table with a column "
+            "of counts: refuse the table, or add the counts up.",
+            metavar="error|add",
+            panel=TABLE,
+        ),
+    ] = "error"
+
     def __post_init__(self) -> None:
+        if self.repeated_rows not in get_args(RepeatedRows):
+            raise IngestError(f"`repeated_rows=` must be error or add, got {self.repeated_rows!r}")
         for end in (ORIGIN, DESTINATION):
             given = getattr(self, end)
             if not isinstance(given, str) and len(given) != 2:
@@ -147,10 +168,10 @@ class Columns:
         axis: Mapping[str, Any] | None = None,
         levels: Levels | None = None,
         order: Sequence[str] | None = None,
-        impossible: Any = None,
+        structural_zeros: Any = None,
         unit: Unit | None = None,
     ) -> Tree:
-        """The public tree of a table with these columns, and what is `impossible`.
+        """Build the public tree of a table with these columns, with its structural zeros.
 
         An axis that a person has one trip for each area of comes first: below it, one person
         changes each number by one.
@@ -166,12 +187,13 @@ class Columns:
             if column is not None:
                 given[part] = clock_hierarchy(part)
         first = None if unit is None else unit.once_per
+        outside = {name for name in (ORIGIN, DESTINATION, *given) if self.has_outside(name)}
         tree = build_tree(
-            areas, axis=given, levels=levels, order=order, outside=self.outside, first=first
+            areas, axis=given, levels=levels, order=order, outside=outside, first=first
         )
-        if impossible is None:
+        if structural_zeros is None:
             return tree
-        return replace(tree, impossible=Boxes.read(impossible, tree))
+        return replace(tree, structural_zeros=ZeroBoxes.read(structural_zeros, tree))
 
     def of_axis(self, axis: str) -> tuple[str, ...]:
         """Names of the columns that an axis is read from."""
@@ -182,7 +204,7 @@ class Columns:
         return tuple(given)
 
     def kind_of(self, axis: str) -> Kind:
-        """What the columns of an axis hold."""
+        """Kind of the columns of an axis: codes, points or time stamps."""
         if axis == "hour" and self.hour is not None:
             return "hour"
         if axis == "weekday" and self.weekday is not None:
@@ -191,24 +213,23 @@ class Columns:
 
     @property
     def policy(self) -> Unplaceable:
-        """What happens to rows that cannot be placed by some axis."""
+        """Policy for rows that cannot be placed on some axis."""
         if not isinstance(self.unplaceable, Mapping):
             return self.unplaceable or "error"
         return "outside" if "outside" in self.unplaceable.values() else "error"
 
-    @property
-    def outside(self) -> bool | frozenset[str]:
-        """The axes that have an area for rows that cannot be placed: all, none, or these."""
-        if not isinstance(self.unplaceable, Mapping):
-            return self.unplaceable == "outside"
-        return frozenset(axis for axis, way in self.unplaceable.items() if way == "outside")
-
     def has_outside(self, axis: str) -> bool:
-        """Whether rows that cannot be placed by this axis go to its area `outside`."""
-        return self.outside if isinstance(self.outside, bool) else axis in self.outside
+        """Return whether rows that cannot be placed by this axis go to its area `outside`.
+
+        Every hour is on the clock, so noise there would be trips that nobody made: an axis of time
+        stamps has such an area only if it is named.
+        """
+        if isinstance(self.unplaceable, Mapping):
+            return self.unplaceable.get(axis) == "outside"
+        return self.unplaceable == "outside" and self.kind_of(axis) in {"code", "point"}
 
     def check(self, axes: Sequence[Axis], unit: Unit | None) -> None:
-        """Refuse what cannot be read, or must not be under this unit; no row is looked at.
+        """Refuse columns and policies that contradict each other or the unit; no row is read.
 
         Privacy:
             Under `substitute` the number of trips is public, and dropping rows would change it,
@@ -226,32 +247,37 @@ class Columns:
                         f"`unplaceable=` names the axis {name!r}, but the "
                         f"axes are {', '.join(names)}"
                     )
+        if self.policy == "outside" and not any(map(self.has_outside, names)):
+            raise IngestError(
+                f"`unplaceable='outside'` is not for hours and weekdays, and the axes are "
+                f"{', '.join(names)}; name the axis: `unplaceable='{names[0]}=outside'`"
+            )
         if self.person is not None and unit is None:
             raise PrivacyError(
                 "a person column bounds contributions, but there is no privacy unit that says to "
                 "how many trips; give the unit, or leave out the person column"
             )
-        if self.policy == "drop" and (unit is None or unit.is_substitute):
+        if self.policy == "drop" and (unit is None or not unit.may_drop_rows):
             raise PrivacyError(
                 "rows that cannot be placed must not be dropped under neighbours 'substitute', "
                 "because that changes the number of trips, which is public; use "
                 "`unplaceable='outside'` or `neighbours='add-remove'`"
             )
-        if unit is not None and unit.distinct and unit.trips > 1 and self.person is None:
+        if unit is not None and self.person is None:
             self._check_distinct(unit, names)
 
     def _check_distinct(self, unit: Unit, names: Sequence[str]) -> None:
-        """Refuse what makes trips equal that the unit says are not, where nobody drops one."""
+        """Refuse options that may make distinct trips equal where repeated ones are not dropped."""
         once = unit.once_per
         remedy = "give the person column, so that no one's trip is kept twice"
-        if self.has_outside(once) if once else self.policy == "outside":
+        if unit.is_broken_by([name for name in names if self.has_outside(name)]):
             what = f"two in one {once}" if once else "the same trip twice"
             raise PrivacyError(
                 "trips to different unknown places become the same trip to 'outside', but the "
                 f"privacy unit says that nobody makes {what}; list the places in the areas table, "
                 f"leave out {'`once_per=`' if once else 'distinct'}, or {remedy}"
             )
-        if once is None and any(self.kind_of(name) != "code" for name in names):
+        if unit.forbids_repeats and any(self.kind_of(name) != "code" for name in names):
             raise PrivacyError(
                 "different points and times become the same trip between areas and hours, but the "
                 "privacy unit says that nobody makes the same trip twice; leave out distinct, or "
@@ -259,7 +285,7 @@ class Columns:
             )
 
 
-#: What is read unless something else is said.
+#: The default columns.
 COLUMNS: Final = Columns()
 
 
@@ -283,7 +309,7 @@ def find_columns(
 
     And the count column; None if every row is one trip.
     """
-    if table.destinations:
+    if table.header:
         _check_matrix(table, columns, axes)
     uses = [
         (name, str(columns.kind_of(axis.name)))
@@ -316,17 +342,17 @@ def _check_matrix(table: "Source", columns: Columns, axes: Sequence[Axis]) -> No
     if columns.count is None:
         raise IngestError(f"the cells of {table.label}, a matrix, are counts; leave out `count=`")
     for axis in axes:
-        if axis.name != DESTINATION:
+        if axis.name != table.across:
             continue
         known = {*axis.hierarchy.codes(axis.hierarchy.depth).to_pylist()}
-        unknown = {*table.destinations} - known
+        unknown = {*table.header} - known
         is_number = any(name.lstrip("-").isdigit() for name in unknown)
-        if len(unknown) == len(table.destinations) or (columns.policy == "error" and is_number):
+        if len(unknown) == len(table.header) or (columns.policy == "error" and is_number):
             raise IngestError(
                 f"the header of {table.label} has names that are no areas of the finest level, and "
                 "are not shown here because they may be counts; a matrix has the codes of its "
-                "destinations there, with their leading zeros, and `skip_rows=` says how many "
-                "lines are above it"
+                f"{table.across}s there, with their leading zeros, and `skip_rows=` says how many "
+                "lines of titles are above it"
             )
 
 
@@ -343,8 +369,8 @@ def _check_header(table: "Source", uses: Sequence[tuple[str | None, str]]) -> No
     hint = (
         f"did you mean {near[0]!r}?"
         if near
-        else f"if its first line is a header, say which columns they are: {_ENDS}; if it is not, "
-        "add one"
+        else f"if its first line is a header, say which columns they are: {_ENDS}; if titles are "
+        "above the header, how many lines they take: `skip_rows=`; if there is none, add one"
     )
     raise IngestError(f"{table.label} has no column {' or '.join(map(repr, asked))}; {hint}")
 

@@ -1,4 +1,4 @@
-"""What a cell means, in SQL: area codes as text, counts as whole numbers, persons as groups.
+"""Meaning of a cell in SQL: area codes as text, counts as whole numbers, persons as groups.
 
 Every expression here depends on one cell and on the declared type of its column. Codes are
 text or whole numbers; a column that is declared as a date or a decimal is refused before a cell
@@ -31,11 +31,13 @@ _STAMPS: Final = frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTA
 _NOTHING: Final = '"NULL"'
 #: Time stamps as text: 2026-05-17, T08:30, and what may follow.
 _DATE, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[T ][0-9]{2}:[0-9]{2}"
+#: Between thousands or before decimals: points, commas, blanks that do not break, apostrophes.
+_SEPARATOR: Final = r"[., \x{a0}\x{202f}''\x{2019}]"
 _REST: Final = r"(:[0-9]{2}([.,][0-9]*)?)?\s*(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?)?"
 
 
 class Flaw(IntEnum):
-    """Why a row cannot be counted; the order is the order in which they are reported."""
+    """Reasons why a row cannot be counted, in the order in which they are reported."""
 
     KIND = 1
     MISSING = 2
@@ -47,7 +49,7 @@ class Flaw(IntEnum):
     TOO_LARGE = 8
     NOBODY = 9
     UNPLACEABLE = 10
-    IMPOSSIBLE = 11
+    STRUCTURAL_ZERO = 11
     #: Of persons, not of rows: not exactly the number of trips that the unit states.
     INEXACT = 12
 
@@ -65,8 +67,8 @@ SENTENCES: Final = {
     Flaw.TEXT: _COUNT % ("text that is not a number as count", " in digits, without separators"),
     Flaw.SEPARATOR: _COUNT
     % (
-        "a count with a decimal point",
-        " in digits; if the point separates thousands or decimals, remove it",
+        "a count with a decimal point or a separator of thousands",
+        " in digits alone: write 4157 for 4,157, and 12 for 12.0",
     ),
     Flaw.NOT_FINITE: _COUNT % ("NaN or infinity as count", ""),
     Flaw.NEGATIVE: _COUNT % ("a negative count", ""),
@@ -80,9 +82,9 @@ SENTENCES: Final = {
         "{rows} of {label} cannot be placed: {lost}. Add the areas to the hierarchy, correct the "
         "rows, or choose what to do with them (`unplaceable=`)"
     ),
-    Flaw.IMPOSSIBLE: (
-        "{rows} of {label} {have} areas that cannot occur together, by `impossible=`. Correct the "
-        "rows or that table, or choose what to do with them (`unplaceable=`)"
+    Flaw.STRUCTURAL_ZERO: (
+        "{rows} of {label} {have} areas that form structural zeros, by `structural_zeros=`. "
+        "Correct the rows or that table, or choose what to do with them (`unplaceable=`)"
     ),
     Flaw.INEXACT: (
         "the unit says exactly {trips} per person, but {label} has persons with a different "
@@ -105,7 +107,7 @@ class Column(NamedTuple):
 
 
 class Value(NamedTuple):
-    """SQL for what a cell means, and for its `Flaw`: 0 where there is none."""
+    """SQL for the value of a cell, and for its `Flaw`: 0 where there is none."""
 
     sql: str
     flaw: str = "0"
@@ -213,7 +215,7 @@ def _count_from_text(text: str) -> Value:
         (_matches(text, r"-([0-9]+\.?[0-9]*|\.[0-9]+)"), Flaw.NEGATIVE),
         (_matches(text, r"\+?[0-9]+") + f" AND {value} IS NULL", Flaw.TOO_LARGE),
         (_matches(text, r"\+?[0-9]+"), None),
-        (_matches(text, r"\+?([0-9]+(\.[0-9]*)+|\.[0-9]+)"), Flaw.SEPARATOR),
+        (_matches(text, rf"\+?([0-9]+({_SEPARATOR}[0-9]*)+|[.,][0-9]+)"), Flaw.SEPARATOR),
         ("true", Flaw.TEXT),
     )
     return Value(f"CASE WHEN {flaw} = 0 THEN {value} ELSE 0 END", flaw)

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - the SQL here is made of names that this package gives, never of input
-"""The rows of a table in SQL: chosen columns, area numbers, trips, and what is wrong.
+"""The rows of a table in SQL: chosen columns, area numbers, trips, and flaws.
 
 The same SQL counts the rows of a table on one machine and those of a part of it on a Spark
 executor.
@@ -8,15 +8,21 @@ How rows are counted was chosen by measuring. Trips repeat, so they are grouped 
 as they are written and only the groups are looked up in the hierarchy: that costs about what
 a plain GROUP BY costs. Flows hardly repeat, and grouping them takes four times as long as
 looking them up, so they are left as they are: the truth adds up equal leaves anyway.
-Only where that would take much memory their numbers are grouped. A stream can be read once only,
-so it is grouped as it is written into a temporary table, from which a message can still quote
+Only where that would take much memory their numbers are grouped. A stream can be read only once,
+so it is written into a temporary table, trips in groups, from which a message can still quote
 unknown codes.
 
-Nothing here leaves DuckDB except leaf counts and the codes of unknown areas.
+A row of flows that repeats another one, with the same areas and the same count, is more often a
+copy than a second number, so such rows are refused unless the custodian has them added up. Leaves
+are sorted to find out whether any of them repeats; rows are compared only if one does.
+
+Nothing here leaves DuckDB except leaf counts, numbers of rows with a flaw, and some unknown codes.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -27,18 +33,18 @@ import pyarrow.compute as pc
 
 from inftda.areas.placing import placer_of
 from inftda.errors import IngestError
-from inftda.hierarchy import OUTSIDE
 from inftda.noise.bits import RandomSource, SecureSource
-from inftda.places import Places
 from inftda.reading import bounding, meaning
 from inftda.reading.columns import Columns, find_columns, may_be_empty
 from inftda.reading.meaning import SENTENCES, Column, Flaw
 from inftda.reading.sources import local_files, open_source
 from inftda.reading.sql_source import SqlQuery, open_query
+from inftda.reading.truth import MAX_TOTAL, leaf_counts, may_repeat
 from inftda.reading.workspace import Workspace, quote
-from inftda.tables import as_arrow, as_numpy
-from inftda.threads import Crew, available_cores
-from inftda.truth import MAX_TOTAL, Leaves
+from inftda.tree.hierarchy import OUTSIDE
+from inftda.tree.places import Places
+from inftda.util.tabular import as_arrow, as_numpy
+from inftda.util.threads import ThreadPool, available_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,25 +52,46 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from inftda.areas.placing import Placer
-    from inftda.hierarchy import Hierarchy
     from inftda.privacy.unit import Unit
     from inftda.reading.sources import Source
-    from inftda.tree import Axis, Impossible
+    from inftda.tree import Axis, Cells, StructuralZeros
+    from inftda.tree.hierarchy import Hierarchy
 
-#: How many unknown codes a message shows, and how much of each.
+#: How many unknown codes of an axis are compared with known ones.
+LOOKED_AT: Final = 100
+#: How many of them a message shows, and how much of each.
 SHOWN_CODES: Final = 5
 SHOWN_CHARACTERS: Final = 40
 #: More rows than this, half a gigabyte of leaves, are grouped.
 MANY: Final = 1 << 25
+#: A whole number that some program wrote as a decimal one.
+_DECIMAL: Final = re.compile(r"[0-9]+\.0*")
+#: What may be wrong with unknown codes that resemble known ones.
+_DECIMALS: Final = "are the codes decimal numbers? {!r} would be {!r}; write codes as text"
+_SPELLING: Final = (
+    "codes are compared as they are written, blanks and capitals included: {!r} would be {!r}"
+)
+_NAMES: Final = "are these names? {!r} is the name of {!r}; give the column of the codes"
+_SUMS: Final = (
+    "{!r} looks like a total: take rows and columns of totals out of the table, or what they sum "
+    "up is counted twice"
+)
 #: What totals are called, in small letters.
 TOTALS: Final = (
     "all", "celkem", "ensemble", "gesamt", "i alt", "insgesamt", "ogółem", "razem", "sum", "suma",
     "summe", "sums", "totaal", "total", "totale", "totals", "totalt", "yhteensä",
 )  # fmt: skip
-#: Said of a table that seems to have some. It does not say how many, which, or why.
+#: Message about a table that seems to contain totals. It states neither number nor names.
 LIKE_TOTALS: Final = (
     "rows without a known area look like totals, by a name such as Total or All; if they are, take "
     "them out of the table, or what they sum up is counted twice"
+)
+#: Whether a leaf stands for several rows, where rows were added up as they were read.
+SEVERAL: Final = "several"
+#: Message about a table of counts whose cells repeat with different counts, without their number.
+SPLIT_CELLS: Final = (
+    "some rows have the same areas and different counts, which are added up; if one of them "
+    "corrects or includes another, take that one out of the table"
 )
 
 
@@ -74,28 +101,28 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
     axes: Sequence[Axis],
     *,
     unit: Unit | None = None,
-    impossible: Impossible | None = None,
+    structural_zeros: StructuralZeros | None = None,
     random_source: RandomSource | None = None,
     say: Callable[[str], object] | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
-) -> Leaves:
+) -> Cells:
     """Read trips or flows and count them per leaf.
 
-    The source is a path of a CSV, Parquet or Excel file, a folder or glob of them, a `TableFile`,
+    The source is a path of a file of any of the `FORMATS`, a folder or glob of them, a `TableFile`,
     an `SqlQuery`, a pandas, polars or pyarrow table, a mapping of columns, or any Arrow stream. The
-    unit is needed for a person column and for dropping rows; rows that are `impossible` go the way
-    of those that cannot be placed; the choice of a person's trips comes
-    from a secure source unless another is given. `say` is told what a row was taken for, and
-    `memory_limit` is what DuckDB may hold before it spills to disk, as "4GB".
+    unit is needed for a person column and for dropping rows. Rows in `structural_zeros` are treated
+    like rows that cannot be placed. A person's trips are chosen by a secure source unless another
+    is given. `say` receives how rows are interpreted, and `memory_limit` is the memory that DuckDB
+    may use before it spills to disk, as "4GB".
 
-    >>> from inftda.hierarchy import Hierarchy
+    >>> from inftda.tree.hierarchy import Hierarchy
     >>> from inftda.tree import Axis
     >>> towns = Hierarchy.read({"town": ["001", "002"]})
     >>> trips = {"origin": ["001", "001", "002"], "destination": ["002", "002", "002"]}
     >>> axes = [Axis("origin", towns), Axis("destination", towns)]
     >>> leaves = read_leaves(trips, Columns(), axes)
-    >>> sorted(zip(*(axis.tolist() for axis in leaves.areas), leaves.counts.tolist()))
+    >>> sorted(zip(*(axis.tolist() for axis in leaves.areas), leaves.value.tolist()))
     [(0, 1, 2), (1, 1, 1)]
     """
     columns.check(axes, unit)
@@ -107,18 +134,16 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
             table = open_query(source, workspace)
         else:
             table = open_source(source, files, workspace)
-        rows = Rows.of(table, columns, axes, workspace, impossible)
-        if say is not None:
-            say(rows.words)
+        rows = Rows.of(table, columns, axes, workspace, structural_zeros)
+        rows.tell(unit, say)
         fetch = partial(rows.count, workspace)
         if columns.person is not None and unit is not None:
-            secret = bounding.draw_secret(random_source or SecureSource())
-            fetch = partial(
-                bounding.fetch_bounded, rows.placed(), rows.numbers,
-                once=rows.once(unit), workspace=workspace, unit=unit, secret=secret,
-            )  # fmt: skip
+            key = bounding.draw_key(random_source or SecureSource())
+            fetch = partial(rows.count_bounded, workspace, unit, key)
         result = table.attempt(fetch)
-        *areas, counts = Crew(threads or available_cores()).map(_joined, result.columns)
+        pool = ThreadPool(threads or available_cores())
+        has_merged = SEVERAL in result.column_names and pc.any(result[SEVERAL]).as_py()
+        *areas, counts = pool.map(_joined, result.select([*rows.numbers, "n"]).columns)
         del result
         rows.check(
             _flaws(areas[0], counts),
@@ -127,11 +152,16 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
             has_rows=len(counts) > 0,
             has_trips=bool((counts > 0).any()),
         )
+        leaves = leaf_counts(areas, counts)
+        del areas, counts
+        if rows.is_compared and (has_merged or may_repeat(leaves, pool)):
+            lines = table.attempt(partial(workspace.fetch, rows.repeated_lines()))
+            rows.check_repeated(lines.to_pylist()[0], say)
         if say is not None:
             sought = rows.like_totals(columns)
             if sought and table.attempt(partial(workspace.fetch, sought)).column(0)[0].as_py():
                 say(LIKE_TOTALS)
-    return Leaves.of(areas, counts)
+    return leaves
 
 
 def _joined(column: pa.ChunkedArray) -> NDArray[Any]:
@@ -143,7 +173,7 @@ def _joined(column: pa.ChunkedArray) -> NDArray[Any]:
 
 
 def _flaws(first: NDArray[np.int32], counts: NDArray[np.int64]) -> dict[int, int]:
-    """How many rows have each flaw: minus the flaw is their first area."""
+    """Count rows by flaw; the first area of a flawed row is minus its flaw."""
     is_flawed = first < 0
     if not is_flawed.any():
         return {}
@@ -154,7 +184,7 @@ def _flaws(first: NDArray[np.int32], counts: NDArray[np.int64]) -> dict[int, int
 
 @dataclass(frozen=True, slots=True)
 class AxisCode:
-    """The code of one axis in SQL, and how it becomes the number of an area.
+    """The code of one axis in SQL, and its translation to the number of an area.
 
     The table `lookup` turns codes into numbers, and `fallback` is the number for those that it does
     not have, if there is one. Where columns are points, `placer` finds the numbers of their areas.
@@ -175,7 +205,8 @@ class Rows:
 
     There is a column `person` if `has_person`. If `is_grouped`, each combination of codes occurs
     only once, or once for every flaw. Without a `count_name` every row of the input is one trip.
-    What a row of the input is called is `row`: in a matrix it is a cell.
+    What a row of the input is called is `row`: in a matrix it is a cell. The columns of the axes as
+    they are written are `keys`; rows that repeat are compared by them unless `is_adding`.
     """
 
     label: str
@@ -185,9 +216,11 @@ class Rows:
     count_name: str | None
     has_person: bool
     is_dropping: bool
+    is_adding: bool
+    keys: tuple[str, ...]
     is_grouped: bool = False
     row: str = "row"
-    impossible: Impossible | None = None
+    structural_zeros: StructuralZeros | None = None
 
     @classmethod
     def of(
@@ -196,18 +229,24 @@ class Rows:
         columns: Columns,
         axes: Sequence[Axis],
         workspace: Workspace,
-        impossible: Impossible | None = None,
+        structural_zeros: StructuralZeros | None = None,
     ) -> Rows:
-        """Choose the columns (see `find_columns`); no row is read unless the table is a stream."""
+        """Choose the columns by `find_columns`; no row is read unless the table is a stream."""
         uses, count = find_columns(table, columns, axes)
         sql = table.select([position for position, _ in uses])
+        if not table.is_repeatable and count is not None and columns.person is None:
+            statement = f"CREATE TEMP TABLE streamed AS {sql}"
+            table.attempt(lambda: workspace.run(statement))
+            table, sql = replace(table, is_repeatable=True), "FROM streamed"
         types = [kind for _, kind in table.attempt(lambda: workspace.describe(f"FROM ({sql})"))]
         found = [
             Column(name, f"c{i}", kind)
             for i, ((_, name), kind) in enumerate(zip(uses, types, strict=True))
         ]
-        codes = _axis_codes(iter(found), columns, axes, table.label)
+        codes = _axis_codes(iter(found), columns, axes, table)
         selected = [f"{axis.value.sql} AS code_{i}" for i, axis in enumerate(codes)]
+        n_keys = len(uses) - (count is not None) - (columns.person is not None)
+        keys = tuple(f"c{i}" for i in range(n_keys))
         flaws = [axis.value.flaw for axis in codes]
         n = "1"
         if columns.person is not None:
@@ -222,7 +261,7 @@ class Rows:
         # The first that a row has; "0" if it cannot have any.
         firsts = [f"nullif({one}, 0)" for one in flaws if one != "0"]
         flaw = f"coalesce({', '.join(firsts)}, 0)" if firsts else "0"
-        selected += [f"{n} AS n", f"{flaw} AS flaw", "1 AS r"]
+        selected += [*keys, f"{n} AS n", f"{flaw} AS flaw", "1 AS r"]
         rows = cls(
             table.label,
             codes,
@@ -231,8 +270,10 @@ class Rows:
             count_name=count,
             has_person=columns.person is not None,
             is_dropping=columns.policy == "drop",
-            row="cell" if table.destinations else "row",
-            impossible=impossible,
+            is_adding=columns.repeated_rows == "add",
+            keys=keys,
+            row="cell" if table.header else "row",
+            structural_zeros=structural_zeros,
         )
         rows.register(workspace)
         return rows._grouped(table, workspace, is_flawless=flaw == "0")
@@ -256,10 +297,22 @@ class Rows:
 
     @property
     def words(self) -> str:
-        """What a row of the table was taken for."""
+        """State how a row of the table is interpreted."""
         if self.count_name is None:
             return "every row as one"
         return "by cell" if self.row == "cell" else f"by column {self.count_name!r}"
+
+    def tell(self, unit: Unit | None, say: Callable[[str], object] | None) -> None:
+        """Report how rows are interpreted, and what the custodian must ensure."""
+        if say is None:
+            return
+        say(self.words)
+        if unit is not None and unit.trips > 1 and not self.has_person:
+            bound = "exactly" if unit.exactly else "at most"
+            say(
+                f"without a column of persons nothing checks that everybody has {bound} "
+                f"{unit.contribution()}; the guarantee holds only if that is so (`person=`)"
+            )
 
     @property
     def numbers(self) -> list[str]:
@@ -281,10 +334,10 @@ class Rows:
             workspace.register(axis.lookup, table)
             if axis.placer is not None:
                 workspace.register_function(f"place_{axis.lookup}", axis.placer.place)
-        if (known := self.impossible) is not None:
+        if (known := self.structural_zeros) is not None:
             finest = tuple(axis.hierarchy.depth for axis in self.axes)
             workspace.register_function(
-                "is_impossible",
+                "is_structural_zero",
                 lambda *areas: np.asarray(~known.is_possible(finest, areas), np.int32),
             )
 
@@ -294,17 +347,6 @@ class Rows:
         A row with a flaw has minus the flaw as first area, 0 as the others, NULL as person
         and its number of input rows as `n`.
         """
-        at = [
-            name if axis.fallback is None else f"coalesce({name}, {axis.fallback:d})"
-            for name, axis in zip(self.numbers, self.axes, strict=True)
-        ]
-        lost = " OR ".join(f"{number} IS NULL" for number in at)
-        flaw = f"CASE WHEN flaw > 0 THEN flaw WHEN {lost} THEN {Flaw.UNPLACEABLE:d} ELSE 0 END"
-        named = [f"{number} AS at_{i}" for i, number in enumerate(at)]
-        named += ["person"] * self.has_person
-        inner = f"SELECT {', '.join(named)}, n, r, {flaw} AS status FROM ({self._looked_up()})"
-        if self.impossible is not None:
-            inner = self._without_impossible(inner)
         columns = ["CASE WHEN status = 0 THEN person END AS person"] * self.has_person
         columns += [
             f"CAST(CASE WHEN status = 0 THEN at_{i} ELSE {'-status' if i == 0 else '0'} END "
@@ -312,27 +354,39 @@ class Rows:
             for i, name in enumerate(self.numbers)
         ]
         columns += ["CASE WHEN status = 0 THEN n ELSE r END AS n"]
-        left_out = f"{Flaw.UNPLACEABLE:d}, {Flaw.IMPOSSIBLE:d}"
+        left_out = f"{Flaw.UNPLACEABLE:d}, {Flaw.STRUCTURAL_ZERO:d}"
         kept = f" WHERE status NOT IN ({left_out})" if self.is_dropping else ""
-        return f"SELECT {', '.join(columns)} FROM ({inner}){kept}"
+        return f"SELECT {', '.join(columns)} FROM ({self._located()}){kept}"
 
-    def _without_impossible(self, placed: str) -> str:
-        """SQL for rows of which those that cannot occur are outside, or have a flaw.
+    def _located(self) -> str:
+        """SQL for rows with the areas that they are counted in, and their flaw as `status`."""
+        at = [
+            name if axis.fallback is None else f"coalesce({name}, {axis.fallback:d})"
+            for name, axis in zip(self.numbers, self.axes, strict=True)
+        ]
+        lost = " OR ".join(f"{number} IS NULL" for number in at)
+        flaw = f"CASE WHEN flaw > 0 THEN flaw WHEN {lost} THEN {Flaw.UNPLACEABLE:d} ELSE 0 END"
+        named = [f"{number} AS at_{i}" for i, number in enumerate(at)]
+        named += ["person"] * self.has_person + [*self.keys] * self.is_compared
+        inner = f"SELECT {', '.join(named)}, n, r, {flaw} AS status FROM ({self._looked_up()})"
+        return inner if self.structural_zeros is None else self._without_structural_zeros(inner)
 
-        They are outside on every axis that has such an area: what is there may be anywhere.
+    def _without_structural_zeros(self, placed: str) -> str:
+        """SQL that moves rows in structural zeros outside, or marks them as flawed.
+
+        They are moved outside on every axis with such an area, which stands for any area.
         """
         outside = {
             i: axis.fallback for i, axis in enumerate(self.axes) if axis.fallback is not None
         }
-        never = f"is_impossible({', '.join(f'at_{i}' for i in range(len(self.axes)))}) = 1"
+        never = f"is_structural_zero({', '.join(f'at_{i}' for i in range(len(self.axes)))}) = 1"
         moved = [
             f"CASE WHEN never THEN {area:d} ELSE at_{i} END AS at_{i}"
             for i, area in outside.items()
         ]
         if not outside:
-            moved = [
-                f"CASE WHEN never AND status = 0 THEN {Flaw.IMPOSSIBLE:d} ELSE status END AS status"
-            ]
+            zero = f"{Flaw.STRUCTURAL_ZERO:d}"
+            moved = [f"CASE WHEN never AND status = 0 THEN {zero} ELSE status END AS status"]
         return (
             f"SELECT * EXCLUDE never REPLACE ({', '.join(moved)}) FROM "
             f"(SELECT *, {never} AS never FROM ({placed}))"
@@ -351,7 +405,69 @@ class Rows:
         if len(found) <= MANY:
             return found
         del found
-        return workspace.fetch(bounding.merged(self.placed(), self.numbers))
+        leaf = ", ".join(self.numbers)
+        total = f"CAST(least(sum(n), {MAX_TOTAL + 1}) AS BIGINT) AS n, count(*) > 1 AS {SEVERAL}"
+        return workspace.fetch(f"SELECT {leaf}, {total} FROM ({self.placed()}) GROUP BY {leaf}")
+
+    def count_bounded(self, workspace: Workspace, unit: Unit, key: bytes) -> pa.Table:
+        """Area numbers and trips `n` of the leaves, after bounding, of rows that have persons."""
+        once = self.once(unit)
+        person, *others = bounding.sort_keys(self.numbers, once)
+        order = ", ".join([f"{person} NULLS FIRST", *others])
+        n = f"CAST(least(n, {meaning.MAX_INT64}) AS BIGINT) AS n"
+        columns = ", ".join(["person", *self.numbers, n])
+        batches = workspace.stream(f"SELECT {columns} FROM ({self.placed()}) ORDER BY {order}")
+        made = [
+            bounding.bounded(part, self.numbers, once=once, unit=unit, key=key)
+            for part in bounding.by_person(batches)
+        ]
+        nothing = pa.schema([*((name, pa.int32()) for name in self.numbers), ("n", pa.int64())])
+        return pa.concat_tables([nothing.empty_table(), *made])
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether rows that repeat others are looked for: in tables of counts, not of persons."""
+        return self.count_name is not None and not self.has_person and not self.is_adding
+
+    def lines(self) -> str:
+        """SQL for the counted rows: keys as one text `line`, `n`, and how many are the `same`.
+
+        Keys are cells as they are written, so two points in one area are different lines.
+        """
+        texts = [f"CAST({key} AS VARCHAR)" for key in self.keys]
+        # With their lengths, so that different cells give different text.
+        line = ", ".join(f"coalesce(length({text}), -1), ':', {text}" for text in texts)
+        return (
+            f"SELECT concat({line}) AS line, n, count(*) AS same FROM ({self._located()}) "
+            "WHERE status = 0 AND n > 0 GROUP BY ALL"
+        )
+
+    def repeated_lines(self) -> str:
+        """SQL for how many rows repeat another, and whether lines have several counts."""
+        return (
+            "SELECT CAST(sum(same - 1) AS BIGINT) AS again, count(*) > count(DISTINCT line) AS "
+            f"split FROM ({self.lines()})"
+        )
+
+    def check_repeated(self, found: Mapping[str, Any], say: Callable[[str], object] | None) -> None:
+        """Refuse rows that repeat another, and say if lines have several counts.
+
+        `found` is what `repeated_lines` gives.
+
+        Privacy:
+            Both are for the screen of the custodian, as for other rows that are refused.
+        """
+        if again := found["again"]:
+            rows = f"1 {self.row}" if again == 1 else f"{again:,} {self.row}s"
+            verb = "repeats" if again == 1 else "repeat"
+            names = ", ".join(axis.name for axis in self.axes)
+            raise IngestError(
+                f"{rows} of {self.label} {verb} another one, with the same {names} and the same "
+                "count; remove the copies, or, if each stands for trips of its own, have them "
+                "added up: `repeated_rows='add'`"
+            )
+        if found["split"] and say is not None:
+            say(SPLIT_CELLS)
 
     def check(
         self,
@@ -412,24 +528,25 @@ class Rows:
         parts = [
             f"(SELECT {i} AS axis, CAST(code AS VARCHAR) AS code FROM (SELECT DISTINCT code_{i} "
             f"AS code FROM ({self._looked_up()}) WHERE area_{i} IS NULL) "
-            f"ORDER BY code NULLS FIRST LIMIT {SHOWN_CODES + 2})"
+            f"ORDER BY code NULLS FIRST LIMIT {LOOKED_AT:d})"
             for i, axis in enumerate(self.axes)
             if axis.fallback is None
         ]
         return " UNION ALL ".join(parts)
 
     def _describe_lost(self, found: Iterable[Mapping[str, Any]]) -> str:
-        """Which codes are unknown, the first few of each axis in order, and which are missing."""
+        """Return which codes are unknown on each axis, if they resemble known ones, or missing."""
         said: list[str] = []
         lost = {(row["axis"], row["code"]) for row in found}
         for i, axis in enumerate(self.axes):
             codes = {code for number, code in lost if number == i}
             unknown = sorted(code for code in codes if code)
             if unknown:
-                shown = ", ".join(repr(code[:SHOWN_CHARACTERS]) for code in unknown[:SHOWN_CODES])
-                more = ", ..." if len(unknown) > SHOWN_CODES else ""
-                hint = _hint(axis.hierarchy, unknown[:SHOWN_CODES])
-                said.append(f"unknown {axis.name} {shown}{more}{hint}")
+                alike, hint = _resembling(axis.hierarchy, unknown)
+                shown = ", ".join(repr(code[:SHOWN_CHARACTERS]) for code in alike[:SHOWN_CODES])
+                shown += ", ..." if alike and len(unknown) > min(len(alike), SHOWN_CODES) else ""
+                nothing = "(not shown, as none resembles a code of the areas)"
+                said.append(f"unknown {axis.name} {f'{shown} ({hint})' if alike else nothing}")
             if len(unknown) < len(codes):
                 said.append(axis.missing)
         return "; ".join(said)
@@ -448,9 +565,10 @@ class Rows:
 
 
 def _axis_codes(
-    found: Iterable[Column], columns: Columns, axes: Sequence[Axis], label: str
+    found: Iterable[Column], columns: Columns, axes: Sequence[Axis], table: Source
 ) -> tuple[AxisCode, ...]:
     """How the codes of each axis are read from its columns."""
+    label = table.label
     lookups: dict[tuple[int, bool], str] = {}
     placers: dict[str, Placer] = {}
     made = []
@@ -462,7 +580,7 @@ def _axis_codes(
         hierarchy = axis.hierarchy
         # Origin and destination often share one.
         lookup = lookups.setdefault((id(hierarchy), kind == "point"), f"lookup_{i}")
-        missing = f"missing {name}"
+        missing = f"missing {name}{table.blanks}"
         if kind == "point":
             if lookup not in placers:
                 placers[lookup] = placer_of(hierarchy)
@@ -479,7 +597,7 @@ def _axis_codes(
         made.append(
             AxisCode(
                 name=name,
-                hierarchy=replace(hierarchy, places=Places()),
+                hierarchy=replace(hierarchy, places=Places(hierarchy.places.names)),
                 value=value,
                 lookup=lookup,
                 fallback=_outside(name, hierarchy) if columns.has_outside(axis.name) else None,
@@ -501,22 +619,50 @@ def _outside(name: str, hierarchy: Hierarchy) -> int:
     return number
 
 
-def _hint(hierarchy: Hierarchy, unknown: Sequence[str]) -> str:
-    """What is often wrong with the areas, or with the codes."""
+def _resembling(hierarchy: Hierarchy, unknown: Sequence[str]) -> tuple[list[str], str]:
+    """Return the unknown codes that differ from a known one in form only, and what is wrong.
+
+    Any other cell may be anything, such as a person, if the wrong column was named.
+    """
     for level in range(hierarchy.depth - 1, 0, -1):
         coarser = {*unknown} & {*hierarchy.codes(level).to_pylist()}
         if coarser:
-            return (
-                f" ({min(coarser)!r} is of level {hierarchy.level_name(level)!r}, and the finest "
+            return sorted(coarser), (
+                f"{min(coarser)!r} is of level {hierarchy.level_name(level)!r}, and the finest "
                 f"level of the areas is {hierarchy.level_name(hierarchy.depth)!r}: is that one a "
-                "column of names? Say which columns are levels: `levels=`)"
+                "column of names? Say which columns are levels: `levels=`"
             )
     finest = hierarchy.codes(hierarchy.depth).to_pylist()
-    by_number = {code.lstrip("0"): code for code in finest}
-    for code in unknown:
-        known = by_number.get(code.lstrip("0"))
-        if known is not None:
-            who, verb = ("areas", "is") if len(known) < len(code) else ("codes", "would be")
+    names = hierarchy.places.names.get(hierarchy.level_name(hierarchy.depth))
+    named = zip([] if names is None else names.to_pylist(), finest, strict=False)
+    by_number = {_unpadded(code): code for code in finest}
+    ways: list[tuple[Callable[[str], str | None], Mapping[str, str], str]] = [
+        (_unpadded, by_number, ""),
+        (_undecimal, by_number, _DECIMALS),
+        (_folded, {_folded(code): code for code in finest}, _SPELLING),
+        (_folded, {_folded(name): code for name, code in named if name is not None}, _NAMES),
+        (_folded, {name: name for name in TOTALS}, _SUMS),
+    ]
+    for key, known, hint in ways:
+        meant = {code: known[key(code) or ""] for code in unknown if key(code) in known}
+        if meant:
+            first, code = next(iter(meant.items()))
+            if hint:
+                return [*meant], hint.format(first, code)
+            who, verb = ("areas", "is") if len(code) < len(first) else ("codes", "would be")
             there = " there" if who == "areas" else ""
-            return f" (did the {who} lose their leading zeros? {code!r} {verb} {known!r}{there})"
-    return ""
+            zeros = f"did the {who} lose their leading zeros? {first!r} {verb} {code!r}{there}"
+            return [*meant], zeros
+    return [], ""
+
+
+def _unpadded(code: str) -> str:
+    return code.lstrip("0")
+
+
+def _undecimal(code: str) -> str | None:
+    return _unpadded(code.partition(".")[0]) if _DECIMAL.fullmatch(code) else None
+
+
+def _folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -1,4 +1,4 @@
-"""Where rows come from: files, tables in memory, Arrow streams; each becomes SQL for DuckDB.
+"""Sources of rows: files, tables in memory, Arrow streams; each becomes SQL for DuckDB.
 
 Columns are found by their exact names, case-sensitively, and addressed by position: DuckDB
 itself would take `Origin` for `origin` and rename the second of two columns with one name. Only
@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -30,19 +31,20 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inftda.errors import IngestError
+from inftda.errors import IngestError, first_few, quietly
 from inftda.reading.columns import COUNT
 from inftda.reading.workspace import pattern, quote
-from inftda.stores import ZIP, fetched, name_of, unpacked
-from inftda.tables import (
-    CSV_ENDINGS,
-    EXCEL_ENDINGS,
-    PARQUET_ENDINGS,
+from inftda.tree import DESTINATION, ORIGIN
+from inftda.util.stores import ZIP, fetched, name_of, unpacked
+from inftda.util.tabular import (
+    FORMAT_NAMES,
+    FORMATS,
     TABLE_ENDINGS,
-    read_sheets,
+    Format,
+    format_of,
+    read_sheet,
     split_header,
 )
-from inftda.tree import DESTINATION, ORIGIN
 
 if TYPE_CHECKING:
     from inftda.reading.workspace import Workspace
@@ -61,6 +63,9 @@ _BLOCK: Final = 64
 #: Types by another name that DuckDB reads as what they mean; the last is text of PostgreSQL.
 _KNOWN_EXTENSIONS: Final = frozenset({"arrow.uuid", "arrow.opaque"})
 _TABLE: Final = "the table"
+_MERGED: Final = (
+    " (merged cells of a sheet have a value in the first of them only: fill in the others)"
+)
 _DAMAGED: Final = "it is damaged or cut off, or not readable; check the file and its permissions"
 #: Columns that a message lists.
 _SHOWN: Final = 12
@@ -68,18 +73,18 @@ _SHOWN: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A file of which more must be said than where it is.
+    """A file with options for reading it.
 
     Attributes:
         path: file, folder or glob, here or in a store; `.gz` and `.zip` are unpacked on the way.
         encoding: of CSV: utf-8 (with or without a byte order mark), utf-16 or latin-1.
         delimiter: of CSV, one character; by default the one of , ; tab | that splits the header
             most.
-        sheet: of Excel, one or several, which are read as one table; * and ? stand for any letters.
-            By default the only one that is not empty.
+        sheet: of Excel, its name; by default the only one that is not empty.
         skip_rows: how many lines of CSV, or rows of Excel, stand above the header.
         matrix: whether it is a matrix of counts: origins in the first column, destinations in the
             header. An empty cell and a dash are zero.
+        transposed: whether a matrix has destinations in the first column, origins in the header.
 
     >>> TableFile("trips.csv", delimiter=";", encoding="ISO-8859-1").encoding
     'latin-1'
@@ -88,39 +93,40 @@ class TableFile:
     path: str | Path
     encoding: str | None = None
     delimiter: str | None = None
-    sheet: str | Sequence[str] = ()
+    sheet: str = ""
     skip_rows: int = 0
     matrix: bool = False
+    transposed: bool = False
 
     def __post_init__(self) -> None:
-        """Check what can be checked without the file."""
+        """Check the options without opening the file."""
         if self.encoding is not None:
             object.__setattr__(self, "encoding", _encoding_named(self.encoding))
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise IngestError(f"delimiter must be one character, got {self.delimiter!r}")
-        sheets = (self.sheet,) if isinstance(self.sheet, str) else tuple(self.sheet)
-        object.__setattr__(self, "sheet", sheets)
+        if not isinstance(self.sheet, str):
+            raise IngestError(
+                f"`sheet=` must be the name of one sheet, got {self.sheet!r}; put the rows of "
+                "several sheets into one"
+            )
         if self.skip_rows < 0:
             raise IngestError(f"`skip_rows=` must be at least 0, got {self.skip_rows}")
+        if self.transposed and not self.matrix:
+            raise IngestError("`transposed=` is for a matrix; give `matrix=` as well")
 
     @property
-    def is_plain(self) -> bool:
-        """Whether nothing is said but how text is written, so that Spark can read it as well."""
-        return not (self.sheet or self.skip_rows or self.matrix)
+    def said(self) -> dict[str, str]:
+        """Options other than the path, by name."""
+        names = ("encoding", "delimiter", "sheet", "skip_rows", "matrix")
+        return {name: f"`{name}=`" for name in names if getattr(self, name)}
 
-    def check(self, kind: str) -> None:
-        """Refuse what cannot be said of files of this kind."""
-        of_text = (self.encoding, self.delimiter) != (None, None)
-        for is_said, kinds, said in (
-            (of_text, {"CSV"}, "the encoding and the separator"),
-            (bool(self.sheet), {"Excel"}, "`sheet=`"),
-            (bool(self.skip_rows), {"CSV", "Excel"}, "`skip_rows=`"),
-            (self.matrix, {"CSV", "Excel"}, "`matrix=`"),
-        ):
-            if is_said and kind not in kinds:
+    def check(self, kind: Format) -> None:
+        """Refuse options that do not apply to files of this format."""
+        for name, option in self.said.items():
+            if name not in kind.options:
+                fitting = " or ".join(one.name for one in FORMATS if name in one.options)
                 raise IngestError(
-                    f"{label_of(self.path)} is not a file of {' or '.join(sorted(kinds))}; leave "
-                    f"out {said}"
+                    f"{label_of(self.path)} is not a file of {fitting}; leave out {option}"
                 )
 
 
@@ -144,7 +150,8 @@ class Source:
     `select` makes SQL for the columns at some positions, called c0, c1, ..., and `explain` makes of
     DuckDB's message what is wrong, without a cell of the table in it. A stream is not repeatable:
     it can be read once. If names are the header of a file, they may be somebody's row. A matrix
-    has `destinations`, and each of its cells is a row.
+    has `header`, the areas of axis `across`, and each of its cells is a row. `blanks` says why
+    cells may be missing.
     """
 
     label: str
@@ -153,7 +160,9 @@ class Source:
     explain: Callable[[str], str] = field(repr=False)
     is_repeatable: bool = True
     has_header: bool = False
-    destinations: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
+    across: str = DESTINATION
+    blanks: str = ""
 
     def __post_init__(self) -> None:
         if not self.names:
@@ -162,7 +171,7 @@ class Source:
             )
 
     def position(self, name: str, role: str, option: str) -> int:
-        """Where the column with this name is; `role` and `option` are for messages."""
+        """Position of the column with this name; `role` and `option` are for messages."""
         if self.names.count(name) > 1:
             raise IngestError(
                 f"{self.label} has {self.names.count(name)} columns {name!r}; rename the others"
@@ -171,8 +180,8 @@ class Source:
             return self.names.index(name)
         near = self.nearest(name, cutoff=0.5)
         hint = f"did you mean {near!r}? If so, " if near else ""
-        listed = ", ".join(map(repr, self.names[:_SHOWN]))
-        more = f", ... ({len(self.names)} in all)" if len(self.names) > _SHOWN else ""
+        listed = first_few(self.names, _SHOWN)
+        more = f" ({len(self.names)} in all)" if len(self.names) > _SHOWN else ""
         raise IngestError(
             f"{self.label} has no column {name!r} for the {role}; {hint}say which it is: {option}. "
             f"Its columns are {listed}{more}"
@@ -185,26 +194,24 @@ class Source:
         return by_folded[near[0]] if near else None
 
     def attempt(self, action: Callable[[], T]) -> T:
-        """Do something that reads the table; see `attempt`."""
+        """Run an action that reads the table."""
         return attempt(action, self.label, self.explain)
 
 
 def attempt(action: Callable[[], T], label: str, explain: Callable[[str], str]) -> T:
-    """Do something that reads a table.
+    """Run an action that reads a table; messages of libraries are handled by `quietly`."""
 
-    What DuckDB or Arrow say quotes rows, so it is neither passed on nor kept as context.
-    """
-    try:
-        return action()
-    except duckdb.OutOfMemoryException:
-        message = (
-            f"memory or disk space ran out while reading {label}; set TMPDIR to a folder "
-            "on a disk with more space, or use a machine with more memory"
-        )
-    except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, UnicodeDecodeError) as problem:
-        # The last two for streams that break off, and for column names that are not valid text.
-        message = explain(str(problem))
-    raise IngestError(message)
+    def refuse(problem: Exception) -> IngestError:
+        if isinstance(problem, duckdb.OutOfMemoryException):
+            return IngestError(
+                f"memory or disk space ran out while reading {label}; set TMPDIR to a folder "
+                "on a disk with more space, or use a machine with more memory"
+            )
+        return IngestError(explain(str(problem)))
+
+    # The last two for streams that break off, and for column names that are not valid text.
+    failures = (duckdb.Error, pa.ArrowException, OSError, RuntimeError, UnicodeDecodeError)
+    return quietly(action, refuse, failures)
 
 
 def open_source(source: Any, files: Sequence[Path], workspace: Workspace) -> Source:
@@ -215,16 +222,12 @@ def open_source(source: Any, files: Sequence[Path], workspace: Workspace) -> Sou
         return _open_table(source, workspace)
     kind = _kind(files[0])
     source.check(kind)
-    if kind == "Parquet":
-        return _open_parquet(files, label_of(source.path), workspace)
-    opened = (
-        _open_csv(files, source) if kind == "CSV" else _open_workbooks(files, source, workspace)
-    )
-    return _unfolded(opened) if source.matrix else opened
+    opened = _OPENERS.get(kind.name, _open_arrow)(files, source, workspace)
+    return _unfolded(opened, is_transposed=source.transposed) if source.matrix else opened
 
 
 def label_of(path: str | Path) -> str:
-    """What a file or folder is called in messages."""
+    """Name of a file or folder in messages."""
     return repr(name_of(path))
 
 
@@ -245,33 +248,36 @@ def local_files(source: Any) -> Iterator[list[Path]]:
         fetched(path, IngestError, is_wanted=_is_data) as here,
         unpacked(_find_files(here), TABLE_ENDINGS, IngestError) as files,
     ):
-        kinds = {_kind(file) for file in files}
+        kinds = sorted({_kind(file).name for file in files})
         if len(kinds) > 1:
-            raise IngestError(
-                f"{label_of(path)} holds both {' and '.join(sorted(kinds))} files; keep one"
-            )
+            raise IngestError(f"{label_of(path)} holds both {' and '.join(kinds)} files; keep one")
         yield files
 
 
 def _find_files(path: str | Path) -> list[Path]:
-    root = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps "..", DuckDB does not
-    if root.is_file():
-        files = [root]
-    elif root.is_dir():
-        inside = (file for file in sorted(root.rglob("*")) if file.is_file())
-        files = [file for file in inside if _is_data(str(file.relative_to(root)))]
-    elif root.exists():
+    files = files_at(path)
+    if not files and Path(path).exists() and not Path(path).is_dir():
         raise IngestError(
             f"{str(path)!r} is a pipe or a device, and a table is read more than once; write it to "
             "a file first"
         )
-    else:
-        files = sorted(Path(name) for name in glob.glob(str(root), recursive=True))  # noqa: PTH207 - Path.glob refuses absolute patterns
-        files = [file for file in files if file.is_file()]
     if not files:
-        what = "no CSV, Parquet or Excel file in the folder" if root.is_dir() else "no file"
+        is_folder = Path(path).is_dir()
+        what = f"no {FORMAT_NAMES} file in the folder" if is_folder else "no file"
         raise IngestError(f"there is {what} {str(path)!r}; check the path")
     return files
+
+
+def files_at(path: str | Path) -> list[Path]:
+    """The file of a path, or those of a folder or glob that are meant to be read, sorted."""
+    root = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps "..", DuckDB does not
+    if root.is_file():
+        return [root]
+    if root.is_dir():
+        inside = (file for file in sorted(root.rglob("*")) if file.is_file())
+        return [file for file in inside if _is_data(str(file.relative_to(root)))]
+    found = sorted(Path(name) for name in glob.glob(str(root), recursive=True))  # noqa: PTH207 - Path.glob refuses absolute patterns
+    return [file for file in found if file.is_file()]
 
 
 def _is_data(name: str) -> bool:
@@ -280,11 +286,10 @@ def _is_data(name: str) -> bool:
     return not is_hidden and name.lower().endswith((*TABLE_ENDINGS, ZIP))
 
 
-def _kind(file: Path) -> str:
-    kinds = {"CSV": CSV_ENDINGS, "Parquet": PARQUET_ENDINGS, "Excel": EXCEL_ENDINGS}
-    for kind, endings in kinds.items():
-        if file.name.lower().endswith(endings):
-            return kind
+def _kind(file: Path) -> Format:
+    kind = format_of(file.name)
+    if kind is not None:
+        return kind
     listed = ", ".join((*TABLE_ENDINGS, ZIP))
     raise IngestError(f"{file.name!r} has an unknown ending; use one of {listed}")
 
@@ -300,7 +305,7 @@ def _by_position(relation: str, n_columns: int, positions: Sequence[int]) -> str
     return f"SELECT {chosen} FROM {relation} AS input_row({columns})"  # noqa: S608 - our own names
 
 
-def _open_csv(files: Sequence[Path], options: TableFile) -> Source:
+def _open_csv(files: Sequence[Path], options: TableFile, _: Workspace) -> Source:
     encoding = options.encoding or ENCODINGS[0]
     headers = [_read_header(file, options) for file in files]
     names, delimiter = headers[0]
@@ -385,53 +390,77 @@ def _other_columns(file: Path, first: Path) -> IngestError:
     )
 
 
+def _other_types(file: Path, first: Path, column: str) -> IngestError:
+    return IngestError(
+        f"{file.name!r} has another type of values in column {column!r} than {first.name!r}; files "
+        "that are read as one table need the same types: write them again, codes as text"
+    )
+
+
 def _open_workbooks(files: Sequence[Path], options: TableFile, workspace: Workspace) -> Source:
     label = label_of(options.path)
-    names, columns = read_sheets(
-        files,
-        what=label,
-        error=IngestError,
-        sheets=options.sheet,
-        skip_rows=options.skip_rows,
-        is_matrix=options.matrix,
-    )
+    sheets = [
+        read_sheet(
+            file,
+            what=label,
+            error=IngestError,
+            sheet=options.sheet,
+            skip_rows=options.skip_rows,
+            is_matrix=options.matrix,
+        )
+        for file in files
+    ]
+    names = sheets[0][0]
+    for file, (others, _) in zip(files, sheets, strict=True):
+        if others != names:
+            raise _other_columns(file, files[0])
+    columns = [list(chain(*parts)) for parts in zip(*(of for _, of in sheets), strict=True)]
     if options.matrix:
         # Each cell becomes text by itself, whatever is beside it.
         columns = [
             pa.array((None if cell is None else str(cell) for cell in column), pa.string())
             for column in columns
         ]
-    return _open_columns(names, columns, workspace, label, has_header=True)
+    opened = _open_columns(names, columns, workspace, label, has_header=True)
+    return replace(opened, blanks=_MERGED)
 
 
-def _unfolded(matrix: Source) -> Source:
-    """A matrix of text as flows: a row for each of its cells."""
-    _, *destinations = matrix.names
-    if not destinations or len({*destinations}) < len(destinations):
+def _unfolded(matrix: Source, *, is_transposed: bool) -> Source:
+    """A matrix of text as flows: a row for each of its cells.
+
+    Blank cells of a row or a column without a name are no cells of the matrix.
+    """
+    _, *header = matrix.names
+    named = [code for code in header if code]
+    down, across = (DESTINATION, ORIGIN) if is_transposed else (ORIGIN, DESTINATION)
+    if not named or len({*named}) < len(named):
         # Not which: without a header, the first line holds counts.
-        flaw = "names a destination twice" if destinations else "has one column"
+        flaw = f"names the same {across} twice" if named else f"names no {across}"
         raise IngestError(
-            f"the header of {matrix.label} {flaw}; a matrix has origins in its first column and "
-            "destinations in its header, each once"
+            f"the header of {matrix.label} {flaw}; a matrix has {down}s in its first column and "
+            f"{across}s in its header, each once, and `skip_rows=` says how many lines of titles "
+            "are above it"
         )
 
     def select(positions: Sequence[int]) -> str:
         inside = matrix.select(range(len(matrix.names)))
         cells = _in_blocks([f"c{i}" for i in range(1, len(matrix.names))])
-        codes = _in_blocks([quote(code) for code in destinations])
+        codes = _in_blocks([quote(code) for code in header])
         # DuckDB takes short lists apart faster than long ones: 5,000 columns in 4 s, not 58.
         blocks = f"SELECT c0, unnest({codes}) AS codes, unnest({cells}) AS cells FROM ({inside})"  # noqa: S608 - our own names, and quoted ones
-        rows = f"SELECT c0, unnest(codes) AS code, unnest(cells) AS cell FROM ({blocks})"  # noqa: S608 - likewise
+        rows = f"SELECT c0, unnest(codes) AS code, unnest(cells) AS cell FROM ({blocks})"  # noqa: S608 - quoted names only
         n = "CASE WHEN cell IS NULL OR trim(cell) IN ('', '-') THEN '0' ELSE cell END"
         chosen = ", ".join(f"{('c0', 'code', n)[at]} AS c{i}" for i, at in enumerate(positions))
-        return f"SELECT {chosen} FROM ({rows})"  # noqa: S608 - likewise
+        is_margin = "coalesce(trim(cell), '') = '' AND (code = '' OR coalesce(trim(c0), '') = '')"
+        return f"SELECT {chosen} FROM ({rows}) WHERE NOT ({is_margin})"  # noqa: S608 - quoted names only
 
     return replace(
         matrix,
-        names=(ORIGIN, DESTINATION, COUNT),
+        names=(down, across, COUNT),
         select=select,
         has_header=False,
-        destinations=tuple(destinations),
+        header=tuple(named),
+        across=across,
     )
 
 
@@ -441,7 +470,8 @@ def _in_blocks(items: Sequence[str]) -> str:
     return f"[{', '.join(f'[{block}]' for block in blocks)}]"
 
 
-def _open_parquet(files: Sequence[Path], label: str, workspace: Workspace) -> Source:
+def _open_parquet(files: Sequence[Path], options: TableFile, workspace: Workspace) -> Source:
+    label = label_of(options.path)
     explain = partial(_explain_parquet, label)
 
     def relation(some: Sequence[Path]) -> str:
@@ -465,11 +495,7 @@ def _open_parquet(files: Sequence[Path], label: str, workspace: Workspace) -> So
         for file, here in zip(files, types, strict=True):
             for i in positions:
                 if i < n and here[i] != types[0][i]:
-                    raise IngestError(
-                        f"{file.name!r} has another type of values in column {written[i]!r} than "
-                        f"{files[0].name!r}; files that are read as one table need the same types: "
-                        "write them again, codes as text"
-                    )
+                    raise _other_types(file, files[0], written[i])
         return _by_position(relation(files), len(written), positions)
 
     return Source(label, tuple(written), select, explain)
@@ -482,6 +508,35 @@ def _explain_parquet(label: str, message: str) -> str:
         f"cannot read {label} as Parquet: it is damaged or cut off, is not readable, or has no "
         "columns or such as are in another file; write it again"
     )
+
+
+def _open_arrow(files: Sequence[Path], options: TableFile, workspace: Workspace) -> Source:
+    """Files that become Arrow tables in memory."""
+    label = label_of(options.path)
+
+    def read(file: Path) -> pa.Table:
+        return _kind(file).read(file, label, IngestError)
+
+    tables = [attempt(partial(read, file), label, partial(_explain_arrow, label)) for file in files]
+    first = tables[0].schema
+    for file, table in zip(files, tables, strict=True):
+        if table.column_names != first.names:
+            raise _other_columns(file, files[0])
+        for here, there in zip(table.schema, first, strict=True):
+            if here.type != there.type:
+                raise _other_types(file, files[0], here.name)
+    whole = pa.concat_tables(table.cast(first) for table in tables)
+    return _open_columns(whole.column_names, whole.columns, workspace, label)
+
+
+def _explain_arrow(label: str, message: str) -> str:
+    if "UTF8" in message:
+        return not_utf8(label)
+    return f"cannot read {label} as a file of Arrow: it is damaged or cut off; write it again"
+
+
+#: How formats are opened that DuckDB reads, or of which more can be said than where they are.
+_OPENERS: Final = {"CSV": _open_csv, "Parquet": _open_parquet, "Excel": _open_workbooks}
 
 
 def not_utf8(label: str) -> str:

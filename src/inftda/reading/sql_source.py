@@ -16,20 +16,23 @@ from __future__ import annotations
 import re
 import sqlite3
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
 import pyarrow as pa
 
-from inftda.errors import IngestError, MissingExtraError
+from inftda.errors import IngestError, MissingExtraError, quietly
 from inftda.reading.sources import ARROW_INPUT, Source, open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from inftda.reading.workspace import Workspace
+
+T = TypeVar("T")
 
 _LABEL: Final = "the SQL query"
 #: An address names its driver, and a profile of ADBC its own.
@@ -120,20 +123,18 @@ def _open_sqlite(source: SqlQuery, workspace: Workspace) -> Source:
     workspace.callback(connection.close)
     # Views of a stranger's file must not call functions that do more than compute.
     connection.execute("PRAGMA trusted_schema = OFF").close()
-    _, failure = _attempt(lambda: connection.execute("PRAGMA schema_version").close())
-    if failure is not None:
-        raise IngestError(f"cannot open {str(path)!r}: it is not an SQLite file, or is damaged")
+    damaged = f"cannot open {str(path)!r}: it is not an SQLite file, or is damaged"
+    _quietly(lambda: connection.execute("PRAGMA schema_version").close(), lambda _: damaged)
     # Inside of another only a query can stand: nothing that writes, or opens another file. It is
     # on a line of its own, as it may end in a comment. What SQLite says before a row is read
     # quotes none.
-    _, failure = _attempt(lambda: connection.execute(f"EXPLAIN SELECT * FROM ({query}\n)").close())  # noqa: S608 - read-only
-    if failure is not None:
-        raise IngestError(
+    _quietly(
+        lambda: connection.execute(f"EXPLAIN SELECT * FROM ({query}\n)").close(),  # noqa: S608 - read-only
+        lambda failure: (
             f"{str(path)!r} refuses the query, which must be one SELECT statement: {failure}"
-        )
-    cursor, failure = _attempt(lambda: connection.execute(query))
-    if failure is not None:
-        raise IngestError(_explain(""))
+        ),
+    )
+    cursor = _quietly(lambda: connection.execute(query), lambda _: _explain(""))
     names = tuple(column[0] for column in cursor.description)
     cursor.close()
 
@@ -169,11 +170,9 @@ def _open_adbc(source: SqlQuery, scheme: str, workspace: Workspace) -> Source:
             f"reading from a database needs adbc-driver-{driver}; "
             "install it with: pip install 'inftda-od[sql]'"
         ) from None
-    # The errors below are raised outside of `except`, so that the driver's own error, which
-    # may quote an address or a row, is not even their context.
-    connection, failure = _attempt(lambda: manager.connect(**given, autocommit=True))
-    if failure is not None:
-        raise IngestError(_unopened(name, failure))
+    connection = _quietly(
+        lambda: manager.connect(**given, autocommit=True), partial(_unopened, name)
+    )
     workspace.callback(connection.close)
     cursor = connection.cursor()
     workspace.callback(cursor.close)
@@ -187,11 +186,10 @@ def _open_adbc(source: SqlQuery, scheme: str, workspace: Workspace) -> Source:
             cursor.execute(f"SELECT * FROM ({query}\n) AS input_rows")  # noqa: S608 - the user's
         return cursor.fetch_record_batch()
 
-    reader, failure = _attempt(execute)
-    if failure is not None:
-        raise IngestError(
-            f"the database refuses the query{_cause(failure)}; try it in the database"
-        )
+    reader = _quietly(
+        execute,
+        lambda failure: f"the database refuses the query{_cause(failure)}; try it in the database",
+    )
     opened = open_stream(reader, workspace, _LABEL)
 
     def select(positions: Sequence[int]) -> str:
@@ -273,11 +271,9 @@ def _is_numeric(field: pa.Field) -> bool:
     return declared in {b"numeric", "numeric"}
 
 
-def _attempt(action: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    try:
-        return action(), None
-    except Exception as failure:  # noqa: BLE001 - drivers raise many kinds; none may pass
-        return None, failure
+def _quietly(action: Callable[[], T], explain: Callable[[Exception], str]) -> T:
+    """Do something with a driver, which may quote an address or a row in what it says."""
+    return quietly(action, lambda failure: IngestError(explain(failure)))
 
 
 def _cause(failure: Exception) -> str:

@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 
 from inftda.errors import IngestError
-from inftda.files import scratch_folder
-from inftda.tables import as_arrow
+from inftda.util.files import scratch_folder
+from inftda.util.tabular import as_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -133,6 +133,13 @@ class Workspace(ExitStack):
         """The rows of a query; `parameters` replace its question marks."""
         query = self._connection.sql(sql, params=list(parameters) or None)
         return self._wait_for(query.to_arrow_table)
+
+    def stream(self, sql: str) -> Iterator[pa.RecordBatch]:
+        """The rows of a query, batch by batch."""
+        query = self._connection.sql(sql)
+        reader = self._wait_for(lambda: pa.RecordBatchReader.from_stream(query))
+        while (batch := self._wait_for(lambda: next(reader, None))) is not None:
+            yield batch
 
     def _wait_for(self, action: Callable[[], T]) -> T:
         """Do something long in another thread: in this one, DuckDB does not always hear Ctrl-C."""

@@ -1,6 +1,6 @@
-"""The Spark engine: what `release(..., engine=SparkEngine(session))` is given."""
+"""The Spark engine, for `release(..., engine=SparkEngine(session))`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,21 +14,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from inftda.errors import InftdaError, ReleaseError
+from inftda.mechanism.data import MeasuredTable, Step
 from inftda.mechanism.intopt import Seed
-from inftda.mechanism.step import Nodes, Noisy, Step
 from inftda.mechanism.topdown import Outcome, divide_all, top_down
 from inftda.noise.bits import RandomSource, Secret
-from inftda.privacy.plan import Account
+from inftda.privacy.noise_plan import Account
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns
-from inftda.screen import Progress
+from inftda.reading.truth import Truth
 from inftda.spark import tasks
 from inftda.spark.reading import SparkLeaves, read_leaves
-from inftda.spark.session import PARTITIONS, carry_out, opened, parcel, settings
+from inftda.spark.session import PARTITIONS, broadcast, carry_out, opened, settings
 from inftda.spark.tasks import Batches, Division, Made
-from inftda.threads import Crew, available_cores
-from inftda.tree import Marginal, Tree, TreeLevel
-from inftda.truth import Truth
+from inftda.tree import CellRows, Cells, Marginal, Tree, TreeLevel
+from inftda.util.screen import Progress
+from inftda.util.threads import ThreadPool, available_cores
 
 #: Tasks of a step for each core, so that slow ones even out.
 TASKS_PER_CORE: Final = 4
@@ -71,13 +71,13 @@ class SparkTruth:
         return self._sums[0]
 
     @property
-    def margins(self) -> list[NDArray[np.int64]]:
+    def marginal_totals(self) -> list[NDArray[np.int64]]:
         """int64[finest areas] for each axis: the true trips of every area."""
         return self._sums[1]
 
     @cached_property
     def _sums(self) -> tuple[Truth, list[NDArray[np.int64]]]:
-        """Trunk and margins, in one job."""
+        """Compute the trunk of the tree and the marginal totals, in one job."""
         end, axes, frame = self.trunk_end, self.tree.axes, self.leaves.frame
         finest = [axis.hierarchy.depth for axis in axes]
         one_way = [
@@ -86,7 +86,7 @@ class SparkTruth:
         marginals = [Marginal(axes, depths) for depths in (end.depths, *one_way)]
         # Here rows are no cells, and come in large batches.
         session = frame.sparkSession
-        with settings(session), parcel(session, marginals) as shared:
+        with settings(session), broadcast(session, marginals) as shared:
 
             def sum_up(batches: Batches) -> Made:
                 return tasks.sum_up(shared.value, tasks.unpack(batches))
@@ -100,13 +100,13 @@ class SparkTruth:
             axis.hierarchy.descendant_offsets(depth, axis.hierarchy.depth)[numbers[kind == 0]]
             for axis, depth, numbers in zip(axes, end.depths, areas, strict=True)
         ]
-        margins = []
+        marginal_totals = []
         for number, (axis, depth) in enumerate(zip(axes, finest, strict=True)):
             of_axis = np.zeros(axis.hierarchy.n_areas(depth), np.int64)
             is_here = kind == number + 1
             of_axis[areas[number][is_here]] = n[is_here]
-            margins.append(of_axis)
-        return Truth.from_leaves(self.tree, leaves, n[kind == 0]), margins
+            marginal_totals.append(of_axis)
+        return Truth.from_leaves(self.tree, leaves, n[kind == 0]), marginal_totals
 
     def __repr__(self) -> str:
         return f"SparkTruth({len(self.tree.axes)} axes, confidential)"
@@ -171,8 +171,8 @@ class RunningSpark:
     ) -> SparkTruth:
         """The confidential table, counted per leaf and kept by the executors."""
         leaves = read_leaves(
-            self.session, table, columns, tree.axes, unit=unit, impossible=tree.impossible,
-            random_source=source, say=say,
+            self.session, table, columns, tree.axes, unit=unit,
+            structural_zeros=tree.structural_zeros, random_source=source, say=say,
         )  # fmt: skip
         self.stack.callback(leaves.forget)
         # From here on rows are cells.
@@ -187,39 +187,50 @@ class RunningSpark:
         *,
         progress: Progress,
     ) -> Outcome:
-        """Released leaves, which come to the driver part by part; see `release_counts`.
+        """Released leaves, which come to the driver part by part, as in `release_counts`.
 
         Released nodes are on the driver while there are few. After that they are cells (see
         `tasks`) that the executors keep, from one partition to the next in group order. Noisy
         counts stay with the executors until somebody goes through them.
         """
-        crew = Crew(available_cores())
+        pool = ThreadPool(available_cores())
         total = 0
 
         def take_step(
-            step: Step, parents: Nodes | DataFrame, secret: Secret, seed: Seed
-        ) -> tuple[Nodes | DataFrame, Iterable[Noisy]]:
+            step: Step,
+            totals: Sequence[MeasuredTable],
+            parents: Cells | DataFrame,
+            secret: Secret,
+            seed: Seed,
+        ) -> tuple[Cells | DataFrame, Iterable[MeasuredTable]]:
             nonlocal total
-            if isinstance(parents, Nodes):
+            if isinstance(parents, Cells):
                 if step.level.index <= truth.trunk_end.index:
                     true = truth.trunk.level(step.level)
                     return divide_all(
-                        step, parents, true, secret, seed, crew=crew, progress=progress
+                        step,
+                        parents,
+                        true,
+                        secret,
+                        seed,
+                        totals=totals,
+                        pool=pool,
+                        progress=progress,
                     )
                 total = int(parents.value.sum())
                 table = pa.Table.from_batches([tasks.as_batch(parents.areas, parents.value)])
                 parents = self.session.createDataFrame(tasks.cell_table(table), tasks.CELLS)
             n_tasks = min(self.tasks, len(step.level.child_offsets) - 1)
-            division = Division(step, secret, seed, n_tasks)
+            division = Division(step, tuple(totals), secret, seed, n_tasks)
             progress(step.level.name, 0, 1)
             cells = self._divide(parents, truth, division)
             progress(step.level.name, 1, 1)
-            return _of_kind(cells, tasks.CHILDREN), _noisy_counts(cells, step)
+            return _of_kind(cells, tasks.CHILDREN), _noisy_counts(cells, division)
 
         drawn = top_down(truth, account, source, take_step)
-        if isinstance(drawn.leaves, Nodes):
+        if isinstance(drawn.leaves, Cells):
             return drawn
-        leaves = Nodes.join([Nodes.root(len(truth.tree.axes), 0), *_one_by_one(drawn.leaves)])
+        leaves = Cells.join([Cells.root(len(truth.tree.axes), 0), *_one_by_one(drawn.leaves)])
         if int(leaves.value.sum()) != total:
             raise ReleaseError(
                 "the executors did not give all that was released; nothing was published. Please "
@@ -229,7 +240,7 @@ class RunningSpark:
 
     def _divide(self, parents: DataFrame, truth: SparkTruth, division: Division) -> DataFrame:
         """One shuffle: parents and true children to the task of their group."""
-        shared = self.stack.enter_context(parcel(self.session, division))
+        shared = self.stack.enter_context(broadcast(self.session, division))
 
         def send_parents(batches: Batches) -> Made:
             return tasks.pack_by(
@@ -254,23 +265,25 @@ class RunningSpark:
         return divided
 
 
-def _noisy_counts(cells: DataFrame, step: Step) -> Iterator[Noisy]:
-    """Noisy counts of a step, table after table: the tree's, totals of areas, then others."""
-    level = step.level
-    for kind, depths in enumerate([level.depths, *(table.depths for table, _ in step.two_way)]):
-        for part in _one_by_one(_of_kind(cells, kind)):
+def _noisy_counts(cells: DataFrame, division: Division) -> Iterator[MeasuredTable]:
+    """Noisy counts of a step, table after table."""
+    step, whole = division.step, {one.depths: one for one in division.totals}
+    kinds = {one.depths: kind for kind, one in enumerate(step.by_rows)}
+    for one in (step.children, *step.cross):
+        if one.depths in whole:
+            yield whole[one.depths]
+            continue
+        for part in _one_by_one(_of_kind(cells, kinds[one.depths])):
             alone = np.ones(len(part.value), np.int64)
-            yield Noisy(depths, level.axis, part.areas, alone, part.value)
-        if kind == 0 and step.totals is not None:
-            yield step.noisy_totals()
+            yield MeasuredTable(one, CellRows(step.level.axis, part.areas, alone), part.value)
 
 
 def _of_kind(cells: DataFrame, kind: int) -> DataFrame:
     return cells.where(F.col(tasks.KIND) == kind).select(tasks.PACKED)
 
 
-def _one_by_one(cells: DataFrame) -> Iterator[Nodes]:
+def _one_by_one(cells: DataFrame) -> Iterator[Cells]:
     """Rows that executors keep, cell by cell, in the order of their tasks."""
     found = carry_out(cells.toLocalIterator)
     while (row := carry_out(lambda: next(found, None))) is not None:
-        yield from map(tasks.as_nodes, tasks.unpack_cell(row[0]))
+        yield from map(tasks.as_cells, tasks.unpack_cell(row[0]))

@@ -9,10 +9,9 @@ Messages of Spark and DuckDB quote rows, and Spark writes errors of tasks to its
 these messages gets out of here.
 """
 
-import csv
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,38 +25,31 @@ from pyspark import StorageLevel, TaskContext
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
-from pyspark.sql.types import StringType, StructField, StructType
 
-from inftda.errors import IngestError
+from inftda.errors import IngestError, quietly
 from inftda.noise.bits import RandomSource
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, SqlQuery, TableFile, bounding
 from inftda.reading import read_leaves as read_here
 from inftda.reading.rows import Rows
-from inftda.reading.sources import ARROW_INPUT, Source, label_of, not_utf8
+from inftda.reading.sources import ARROW_INPUT, Source, files_at, label_of, not_utf8
+from inftda.reading.truth import MAX_TOTAL, check_total
 from inftda.reading.workspace import Workspace
 from inftda.spark import tasks
-from inftda.spark.session import SPARK_ERRORS, Parcel, is_local, parcel
+from inftda.spark.session import SPARK_ERRORS, Shared, broadcast, is_local
 from inftda.spark.tasks import Batches, Made
-from inftda.stores import STORES, ZIP
-from inftda.tables import CSV_ENDINGS, EXCEL_ENDINGS, PARQUET_ENDINGS, split_header
-from inftda.tree import Axis, Impossible
-from inftda.truth import MAX_TOTAL, Leaves, check_total
+from inftda.tree import Axis, Cells, StructuralZeros
+from inftda.util.stores import STORES, ZIP, is_remote
+from inftda.util.tabular import PARQUET, format_of
 
 T = TypeVar("T")
-#: What executors do to the rows of a partition.
+#: Function that executors apply to the rows of a partition.
 Work = Callable[["Parts", Batches], Made]
 
-#: Column of a CSV line that does not have as many cells as the header.
-MALFORMED: Final = "malformed"
 #: How a part says what is wrong with it.
 NOT_UTF8: Final = "inftda: a cell is not UTF-8"
-BAD_LINE: Final = "inftda: a line is malformed"
-#: A character that stands in no CSV file, to read a line as one cell.
-_NO_SEPARATOR: Final = "\x01"
-#: What `pack_leaves` gives.
+#: Schema of the output of `pack_leaves`.
 _LEAF_CELLS: Final = f"flaw int, total decimal(38, 0), {tasks.CELLS}"
-_ENCODINGS: Final = {"utf-8": "UTF-8", "utf-16": "UTF-16", "latin-1": "ISO-8859-1"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +76,14 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
     *,
     unit: Unit,
     random_source: RandomSource,
-    impossible: Impossible | None = None,
+    structural_zeros: StructuralZeros | None = None,
     say: Callable[[str], object] | None = None,
 ) -> SparkLeaves:
-    """Read trips or flows and count them per leaf; see `inftda.reading.read_leaves`.
+    """Read trips or flows and count them per leaf, as `inftda.reading.read_leaves` does.
 
-    The source is a Spark frame, a path, folder or glob of Parquet or CSV files wherever Spark
-    reads them, the name of a table in Spark's catalogue, or a `TableFile`. What only the driver can
-    read is read there: tables in memory, workbooks, matrices, zip files, files with lines above
-    their header, and all files where there is no cluster.
+    The source is a Spark frame, a path, folder or glob of Parquet files wherever Spark reads them,
+    the name of a table in Spark's catalogue, or a `TableFile`. All others are read by the driver:
+    tables in memory, files of other formats, zip files, and all files where there is no cluster.
     """
     columns.check(axes, unit)
     if isinstance(source, SqlQuery):
@@ -103,20 +94,19 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
     table = open_table(session, source)
     if table is None:
         leaves = read_here(
-            source, columns, axes, unit=unit, impossible=impossible, random_source=random_source,
-            say=say,
+            source, columns, axes, unit=unit, structural_zeros=structural_zeros,
+            random_source=random_source, say=say,
         )  # fmt: skip
         return _ship(session, leaves)
     with Workspace(threads=1, can_spill=False) as workspace:
-        rows = Rows.of(table.described(workspace), columns, axes, workspace, impossible)
-    if say is not None:
-        say(rows.words)
-    secret = "" if columns.person is None else bounding.draw_secret(random_source)
+        rows = Rows.of(table.described(workspace), columns, axes, workspace, structural_zeros)
+    rows.tell(unit, say)
+    key = b"" if columns.person is None else bounding.draw_key(random_source)
     with ExitStack() as stack:
         # Kept as long as the leaves are: Spark recomputes what is lost with an executor.
-        parts = stack.enter_context(parcel(session, Parts(rows, unit, secret)))
+        parts = stack.enter_context(broadcast(session, Parts(rows, unit, key)))
         raw = table.select(rows.positions)
-        counted = _counted(raw, rows, parts).persist(StorageLevel.MEMORY_AND_DISK)
+        counted = _counted(raw, rows, parts, unit).persist(StorageLevel.MEMORY_AND_DISK)
         stack.callback(counted.unpersist)
         found: Counter[int] = Counter()
         for row in attempt(table.label, counted.select("flaw", "total").collect):
@@ -131,26 +121,29 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
         rows.check(found, unit, lost, has_rows=has_rows, has_trips=total > 0)
         check_total(total)
         cells = counted.where(F.col(tasks.PACKED).isNotNull()).select(tasks.PACKED)
+        if rows.is_compared and _may_repeat(cells, rows, table.label):
+            rows.check_repeated(_repeated_lines(raw, parts, table.label), say)
         return SparkLeaves(cells, total, stack.pop_all().close)
 
 
-def _ship(session: SparkSession, leaves: Leaves) -> SparkLeaves:
+def _ship(session: SparkSession, leaves: Cells) -> SparkLeaves:
     """Leaves of a table that was in the driver's memory."""
     names = [*tasks.area_names(len(leaves.areas)), "n"]
-    table = pa.table([*leaves.areas, leaves.counts], names=names)
+    table = pa.table([*leaves.areas, leaves.value], names=names)
     frame = session.createDataFrame(tasks.cell_table(table), tasks.CELLS)
     frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    return SparkLeaves(frame, int(leaves.counts.sum()), frame.unpersist)
+    return SparkLeaves(frame, int(leaves.value.sum()), frame.unpersist)
 
 
-def _counted(raw: DataFrame, rows: Rows, parts: Parcel["Parts"]) -> DataFrame:
+def _counted(raw: DataFrame, rows: Rows, parts: Shared["Parts"], unit: Unit) -> DataFrame:
     """Trips per leaf in cells, zeros and flaws included."""
     areas = ", ".join(f"{area} int" for area in rows.numbers)
     frame, work = raw, Parts.count
     if rows.has_person:
         personal = _map(raw, parts, Parts.gather, f"person string, {areas}, n bigint")
         # All rows of a person in one partition, one after the other.
-        frame, work = personal.repartition("person").sortWithinPartitions("person"), Parts.bound
+        order = bounding.sort_keys(rows.numbers, rows.once(unit))
+        frame, work = personal.repartition("person").sortWithinPartitions(*order), Parts.bound
     if rows.count_name is not None and not rows.has_person:
         # Flows hardly repeat in many parts, and are not worth a shuffle.
         return _map(frame, parts, lambda *given: pack_leaves(work(*given)), _LEAF_CELLS)
@@ -162,8 +155,24 @@ def _counted(raw: DataFrame, rows: Rows, parts: Parcel["Parts"]) -> DataFrame:
     )
 
 
-def _map(frame: DataFrame, parts: Parcel["Parts"], work: Work, schema: str) -> DataFrame:
-    """What executors make of the rows of a frame."""
+def _may_repeat(cells: DataFrame, rows: Rows, label: str) -> bool:
+    """Return whether a leaf is listed several times."""
+    schema = ", ".join([*(f"{area} int" for area in rows.numbers), "n bigint"])
+    leaves = cells.mapInArrow(tasks.unpack, schema).groupBy(*rows.numbers).count()
+    return bool(attempt(label, leaves.where("count > 1").head))
+
+
+def _repeated_lines(raw: DataFrame, parts: Shared["Parts"], label: str) -> dict[str, Any]:
+    """See `Rows.repeated_lines`."""
+    lines = _map(raw, parts, Parts.lines, "line string, n bigint, same bigint")
+    lines = lines.groupBy("line", "n").agg(F.sum("same").alias("same"))
+    sums = lines.agg(F.sum(F.col("same") - 1), F.count("line"), F.count_distinct("line"))
+    again, n_lines, n_keys = attempt(label, sums.collect)[0]
+    return {"again": int(again or 0), "split": n_lines > n_keys}
+
+
+def _map(frame: DataFrame, parts: Shared["Parts"], work: Work, schema: str) -> DataFrame:
+    """Apply a function to the rows of a frame on the executors."""
     return frame.mapInArrow(lambda batches: work(parts.value, batches), schema)
 
 
@@ -194,16 +203,16 @@ def pack_leaves(batches: Batches) -> Made:
 
 
 class PartError(Exception):
-    """A part could not be read; without a word of what is in it."""
+    """A part could not be read; the message quotes nothing of it."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What executors do with parts of the table, which SQL calls `ARROW_INPUT`."""
+    """Queries that executors run on parts of the table, which SQL calls `ARROW_INPUT`."""
 
     rows: Rows
     unit: Unit
-    secret: str = field(repr=False)
+    key: bytes = field(repr=False)
 
     def count(self, batches: Batches) -> Made:
         """Raw rows to leaves, which other parts may have as well."""
@@ -211,83 +220,62 @@ class Parts:
 
     def gather(self, batches: Batches) -> Made:
         """Raw rows to persons' trips, of which other parts may have more."""
-        areas = self.rows.numbers
-        columns = ", ".join(["CAST(person AS VARCHAR) AS person", *areas, "n"])
-        trips = bounding.gathered(self.rows.placed(), areas, self.unit)
+        columns = ", ".join(["CAST(person AS VARCHAR) AS person", *self.rows.numbers, "n"])
+        trips = bounding.gathered(self.rows.placed(), self.rows.numbers)
         sql = f"SELECT {columns} FROM ({trips})"  # noqa: S608 - our own names
         return self._each(tasks.gather(batches), lambda workspace: workspace.fetch(sql))
 
     def bound(self, batches: Batches) -> Made:
-        """Persons' trips, sorted by person and all of each, to leaves."""
-        fetch = partial(
-            bounding.fetch_bounded, f"FROM {ARROW_INPUT}", self.rows.numbers,
-            once=self.rows.once(self.unit), unit=self.unit, secret=self.secret,
+        """Persons' trips, sorted by `bounding.sort_keys` and all of each, to leaves."""
+        work = partial(
+            bounding.bounded, areas=self.rows.numbers, once=self.rows.once(self.unit),
+            unit=self.unit, key=self.key,
         )  # fmt: skip
-        return self._each(by_person(batches), lambda workspace: fetch(workspace=workspace))
+        for part in bounding.by_person(batches):
+            yield from _silent(partial(work, part)).to_batches()
 
     def lost(self, batches: Batches) -> Made:
         """Raw rows to the first few unknown codes of each part."""
         sql = self.rows.lost()
         return self._each(tasks.gather(batches), lambda workspace: workspace.fetch(sql))
 
+    def lines(self, batches: Batches) -> Made:
+        """Raw rows to the lines of each part, of which other parts may have more."""
+        sql = self.rows.lines()
+        return self._each(tasks.gather(batches), lambda workspace: workspace.fetch(sql))
+
     def _each(self, parts: Iterable[pa.Table], fetch: Callable[[Workspace], pa.Table]) -> Made:
-        """What a query gives for each part."""
+        """Run a query on each part."""
         context = TaskContext.get()
         threads = context.cpus() if context else 1
-        with _quietly(), Workspace(threads=threads, can_spill=False) as workspace:
+        with Workspace(threads=threads, can_spill=False) as workspace:
             self.rows.register(workspace)
             for part in parts:
                 workspace.register(ARROW_INPUT, _checked(part))
-                yield from fetch(workspace).to_batches()
+                yield from _silent(partial(fetch, workspace)).to_batches()
 
 
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Whatever DuckDB or Arrow say of a cell stays here."""
-    try:
-        yield
-    except (duckdb.Error, pa.ArrowException, ValueError, RuntimeError) as problem:
-        kind = type(problem).__name__
-        raise PartError(f"a part of the table cannot be read ({kind})") from None
+def _silent(work: Callable[[], pa.Table]) -> pa.Table:
+    """Suppress messages of DuckDB and Arrow, which may quote cells."""
+    return quietly(
+        work,
+        lambda problem: PartError(f"a part of the table cannot be read ({type(problem).__name__})"),
+        (duckdb.Error, pa.ArrowException, ValueError, RuntimeError),
+    )
 
 
 def _checked(part: pa.Table) -> pa.Table:
-    """A part without lines that are malformed, and without bytes that are not text."""
-    if MALFORMED in part.column_names:
-        if part[MALFORMED].null_count < part.num_rows:
-            raise PartError(BAD_LINE)
-        part = part.drop_columns(MALFORMED)
-    try:
-        part.validate(full=True)
-    except pa.ArrowInvalid:
-        raise PartError(NOT_UTF8) from None
+    """A part without bytes that are not text."""
+    quietly(partial(part.validate, full=True), lambda _: PartError(NOT_UTF8), pa.ArrowInvalid)
     return part
 
 
-def by_person(batches: Batches) -> Iterator[pa.Table]:
-    """Parts that no person has rows in two of; batches are sorted by `person`, nulls first."""
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(part.num_rows for part in held) < tasks.CELL_ROWS:
-            continue
-        table = pa.Table.from_batches(held)
-        last = table["person"][-1]
-        # Rows of nobody are flaws, which may be cut anywhere.
-        cut = pc.index(table["person"], last).as_py() if last.is_valid else table.num_rows
-        if cut:
-            yield table.slice(0, cut)
-            held = table.slice(cut).to_batches()
-    if held:
-        yield pa.Table.from_batches(held)
-
-
-# --- what is read
+# --- input tables
 
 
 @dataclass(frozen=True)
 class SparkTable:
-    """What is read, in Spark: columns named by position, c0, c1, ...; of CSV also `MALFORMED`."""
+    """Input table in Spark: columns named by position, c0, c1, ..."""
 
     label: str
     names: tuple[str, ...]
@@ -299,56 +287,50 @@ class SparkTable:
         names = tuple(frame.columns)
         return cls(label, names, frame.toDF(*(f"c{i}" for i in range(len(names)))))
 
-    @property
-    def is_csv(self) -> bool:
-        """Whether its names are the first line of a file."""
-        return MALFORMED in self.frame.columns
-
     def select(self, positions: Sequence[int]) -> DataFrame:
-        """Some of the columns, called c0, c1, ..., and `MALFORMED` if it is there."""
-        chosen = [F.col(f"c{at}").alias(f"c{i}") for i, at in enumerate(positions)]
-        return self.frame.select(*chosen, *([MALFORMED] if self.is_csv else []))
+        """Some of the columns, called c0, c1, ..."""
+        return self.frame.select(
+            *(F.col(f"c{at}").alias(f"c{i}") for i, at in enumerate(positions))
+        )
 
     def described(self, workspace: Workspace) -> Source:
         """The table as DuckDB sees it on an executor, without its rows."""
 
         def select(positions: Sequence[int]) -> str:
             empty = attempt(self.label, self.select(positions).limit(0).toArrow)
-            workspace.register(ARROW_INPUT, empty.select([f"c{i}" for i in range(len(positions))]))
+            workspace.register(ARROW_INPUT, empty)
             return f"FROM {ARROW_INPUT}"
 
         unread = f"cannot read {self.label}"
-        return Source(self.label, self.names, select, lambda _: unread, has_header=self.is_csv)
+        return Source(self.label, self.names, select, lambda _: unread)
 
 
 def attempt(label: str, action: Callable[[], T]) -> T:
-    """Do something that reads the table called `label`.
+    """Do something that reads the table called `label`; Spark's own error quotes rows."""
+    return quietly(action, lambda problem: IngestError(_explain(label, problem)), SPARK_ERRORS)
 
-    Spark's own error quotes rows, so it is neither passed on nor kept as context.
-    """
-    try:
-        return action()
-    except AnalysisException as problem:
+
+def _explain(label: str, problem: Exception) -> str:
+    said = str(problem)
+    if isinstance(problem, AnalysisException):
         said = str(problem.getCondition())
-    except SPARK_ERRORS as problem:
-        said = str(problem)
     if said.startswith(("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
-        raise IngestError(f"there is no file or table {label}; check the path")
-    if NOT_UTF8 in said:
-        raise IngestError(not_utf8(label))
-    if BAD_LINE in said:
-        raise IngestError(
-            f"a line of {label} has a different number of cells from the header, or an open "
-            "quote; correct the file"
+        return f"there is no file or table {label}; check the path"
+    if said.startswith("UNABLE_TO_INFER_SCHEMA"):
+        return (
+            f"there is no table {label}, and no Parquet file in a folder of that name; check the "
+            "path, or read other formats with Spark, all columns as text, and give the frame"
         )
-    raise IngestError(
+    if NOT_UTF8 in said:
+        return not_utf8(label)
+    return (
         f"Spark cannot read {label}: it is damaged or not readable, or has columns that Spark "
         "does not know or whose types differ from file to file; files that are read as one table "
         "need the same types (Spark's log has the reason, and may quote rows)"
     )
 
 
-def open_table(session: SparkSession, source: Any) -> SparkTable | None:  # noqa: PLR0911 - many kinds
+def open_table(session: SparkSession, source: Any) -> SparkTable | None:
     """A source as a frame; None if it is read on the driver."""
     if isinstance(source, DataFrame):
         return SparkTable.of(source, "the table")
@@ -356,96 +338,25 @@ def open_table(session: SparkSession, source: Any) -> SparkTable | None:  # noqa
     if not isinstance(path, str | Path):
         return None
     name, label = str(path), label_of(path)
-    is_said = isinstance(source, TableFile) and not source.is_plain
-    if is_said or name.startswith("https:") or name.lower().endswith((ZIP, *EXCEL_ENDINGS)):
-        return None
-    kind = "CSV" if isinstance(source, TableFile) else _kind(name)
-    if kind is None:
+    kind = format_of(name)
+    if kind is None and not name.lower().endswith(ZIP):
         # A path is not a table name, and Spark's parser says so with an error.
         with suppress(*SPARK_ERRORS):
             if session.catalog.tableExists(name):
                 return SparkTable.of(session.table(name), label)
+    files = [] if is_remote(name) else files_at(name)
+    kinds = {format_of(file.name) for file in files} or {kind}
+    is_elsewhere = name.startswith("https:") or name.lower().endswith(ZIP)
+    if is_elsewhere or not all(one is None or one.is_read_by_spark for one in kinds):
+        return None
     # Spark would take every row apart to hand it to Python, and without a cluster for nothing. Nor
     # does it bring what reads stores.
-    is_here = Path(name).exists() or name.startswith(tuple(f"{one}://" for one in STORES))
+    is_here = files or name.startswith(tuple(f"{one}://" for one in STORES))
     if is_here and is_local(session.sparkContext.master):
         return None
-    if (kind or _kind_inside(session, name)) == "CSV":
-        return _from_csv(session, source if isinstance(source, TableFile) else TableFile(name))
+    if isinstance(source, TableFile):
+        source.check(PARQUET)
     # All files are asked for their types: otherwise Spark takes those of one, and what it makes
     # of cells of another type is anybody's guess.
     reader = session.read.option("mergeSchema", True)
     return SparkTable.of(attempt(label, lambda: reader.parquet(name)), label)
-
-
-def _kind(name: str) -> str | None:
-    ending = name.lower().rstrip("/")
-    if ending.endswith(PARQUET_ENDINGS):
-        return "Parquet"
-    return "CSV" if ending.endswith(CSV_ENDINGS) else None
-
-
-def _kind_inside(session: SparkSession, folder: str) -> str:
-    """What kind of files a folder or glob has; they are listed, and none is read."""
-    lister = session.read.format("binaryFile").option("recursiveFileLookup", True)
-    files: list[str] = []
-    with suppress(*SPARK_ERRORS):
-        files = lister.load(folder).inputFiles()
-    names = [url.rsplit("/", 1)[-1] for url in files]
-    kinds = {_kind(name) for name in names if not name.startswith((".", "_"))} - {None}
-    if len(kinds) > 1:
-        raise IngestError(f"{folder!r} holds both CSV and Parquet files; keep one")
-    if not kinds:
-        raise IngestError(
-            f"there is no table {folder!r}, and no CSV or Parquet file in a folder of that name; "
-            "check the path"
-        )
-    return str(kinds.pop())
-
-
-def _from_csv(session: SparkSession, source: TableFile) -> SparkTable:
-    """All cells as text; nothing is guessed but the separator, from the header."""
-    path, label = str(source.path), label_of(source.path)
-    header = _read_header(session, source, label)
-    names, separator = split_header(header, source.delimiter)
-    if len({name.casefold() for name in names}) < len(names):
-        # Not which: without a header, the first line is somebody's row.
-        raise IngestError(
-            f"{label} has two columns of the same name; rename one of them, or add a header if "
-            "there is none"
-        )
-    reader = session.read.options(
-        header=True,
-        sep=separator,
-        encoding=_ENCODINGS[source.encoding or "utf-8"],
-        quote='"',
-        escape='"',
-        ignoreLeadingWhiteSpace=False,
-        ignoreTrailingWhiteSpace=False,
-        # Every file must have this header, and every line as many cells.
-        enforceSchema=False,
-        columnPruning=False,
-        mode="PERMISSIVE",
-        columnNameOfCorruptRecord=MALFORMED,
-    )
-    # Spark compares headers with these names, blanks and all.
-    written = next(csv.reader([header], delimiter=separator))
-    fields = [StructField(name, StringType()) for name in [*written, MALFORMED]]
-    frame = attempt(label, lambda: reader.schema(StructType(fields)).csv(path))
-    return SparkTable(
-        label, tuple(names), frame.toDF(*(f"c{i}" for i in range(len(names))), MALFORMED)
-    )
-
-
-def _read_header(session: SparkSession, source: TableFile, label: str) -> str:
-    """The first line of the first file."""
-    lines = session.read.options(
-        sep=_NO_SEPARATOR,
-        quote="",
-        encoding=_ENCODINGS[source.encoding or "utf-8"],
-        maxCharsPerColumn=1 << 20,
-    )
-    row = attempt(label, lambda: lines.csv(str(source.path)).head())
-    if row is None or not (row[0] or "").strip():
-        raise IngestError(f"{label} is empty; give a table with a header and rows")
-    return str(row[0]).lstrip("\ufeff")

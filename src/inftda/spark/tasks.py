@@ -1,4 +1,4 @@
-"""What runs on executors: batches of Arrow rows in, batches of Arrow rows out.
+"""Tasks that run on executors: batches of Arrow rows in, batches of Arrow rows out.
 
 Between two tasks rows travel as Arrow streams in a few large cells of bytes, which Spark moves,
 keeps and encrypts as they are: it takes rows apart and puts them together one by one, several
@@ -21,13 +21,13 @@ from pyspark import TaskContext
 
 from inftda import __version__
 from inftda.errors import ReleaseError
+from inftda.mechanism.data import MeasuredTable, Step
 from inftda.mechanism.intopt import Seed
-from inftda.mechanism.step import Areas, Ints, Nodes, Step
 from inftda.mechanism.topdown import divide_all
 from inftda.noise.bits import Secret
-from inftda.threads import Crew
-from inftda.tree import Marginal
-from inftda.truth import Children
+from inftda.reading.truth import Children
+from inftda.tree import Areas, Cells, Ints, Marginal
+from inftda.util.threads import ThreadPool
 
 Batches = Iterable[pa.RecordBatch]
 Made = Iterator[pa.RecordBatch]
@@ -39,7 +39,7 @@ CELL_ROWS: Final = 1 << 20
 #: Compressed, as Java is slow at encrypting; a task has its own cores, and no others.
 _WRITTEN: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _READ: Final = pa.ipc.IpcReadOptions(use_threads=False)
-#: In force while rows are cells, whatever the session says.
+#: Settings while rows are cells, whatever those of the session.
 FOR_CELLS: Final = {
     # A few cells at a time, not thousands.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
@@ -49,13 +49,13 @@ FOR_CELLS: Final = {
     "spark.sql.codegen.wholeStage": "false",
 }
 
-#: What `pack` gives.
+#: Schema of the output of `pack`.
 CELLS: Final = f"{PACKED} binary"
 #: Columns of rows on their way to a task, besides the areas and `TASK`: whether the row is a
 #: released parent (its count is released) or a true child (its count is true).
 IS_PARENT, COUNT = "is_parent", "n"
 #: What rows are: released children, or counts of one of several marginals (0, 1, ...). Noisy
-#: counts of a step are those of the level (0) and of two-way tables off the tree (1, ...).
+#: counts of a step are those of the tables that are measured by rows, the level's first.
 KIND: Final = "kind"
 CHILDREN: Final = -1
 
@@ -142,10 +142,13 @@ def sum_up(marginals: Sequence[Marginal], batches: Batches) -> Made:
 class Division:
     """One level step: everything a task needs but its rows.
 
+    `totals` are the cross tables that were measured as a whole, on the driver.
+
     It holds the secret that noise follows from, so it never shows itself.
     """
 
     step: Step
+    totals: tuple[MeasuredTable, ...]
     secret: Secret
     seed: Seed
     n_tasks: int
@@ -211,18 +214,26 @@ def divide(division: Division, batches: Batches) -> Made:
     *areas, n, is_parent, _ = (np.concatenate(column) for column in zip(*held, strict=True))
     del held  # dividing takes the room again
     context = TaskContext.get()
-    crew = Crew(1 if context is None else context.cpus())
-    truth = Children.of(level, tuple(numbers[~is_parent] for numbers in areas), n[~is_parent], crew)
-    parents = Nodes(tuple(numbers[is_parent] for numbers in areas), n[is_parent])
-    del areas, n
-    children, noisy = divide_all(step, parents, truth, division.secret, division.seed, crew=crew)
+    pool = ThreadPool(1 if context is None else context.cpus())
+    true = Cells(tuple(of[~is_parent] for of in areas), n[~is_parent])
+    truth = Children.of(level, true, pool)
+    parents = Cells(tuple(of[is_parent] for of in areas), n[is_parent])
+    del areas, n, true
+    children, noisy = divide_all(
+        step,
+        parents,
+        truth,
+        division.secret,
+        division.seed,
+        totals=division.totals,
+        pool=pool,
+    )
     yield from (
         _of_kind(CHILDREN, cell) for cell in pack([as_batch(children.areas, children.value)])
     )
-    # The one-way table is the driver's, which has measured it.
-    kinds = [level.depths, *(table.depths for table, _ in step.two_way)]
-    for kind, depths in enumerate(kinds):
-        here = (as_batch(some.cells(), some.value) for some in noisy if some.depths == depths)
+    # The driver has the totals that it measured.
+    for kind, one in enumerate(step.by_rows):
+        here = (as_batch(some.cells(), some.value) for some in noisy if some.depths == one.depths)
         yield from (_of_kind(kind, cell) for cell in pack(here))
 
 
@@ -236,10 +247,10 @@ def as_batch(areas: Sequence[NDArray[np.int32]], n: Ints) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=[*area_names(len(areas)), COUNT])
 
 
-def as_nodes(batch: pa.RecordBatch) -> Nodes:
-    """The same, back."""
+def as_cells(batch: pa.RecordBatch) -> Cells:
+    """Rows as areas and counts: the inverse of `as_batch`."""
     *areas, value = _columns(batch)
-    return Nodes(tuple(areas), value)
+    return Cells(tuple(areas), value)
 
 
 def _columns(batch: pa.RecordBatch) -> list[NDArray[Any]]:

@@ -10,10 +10,10 @@ import pytest
 import shapely
 
 import inftda
-from inftda.areas.cells import grid_areas
+from inftda.areas.grids import grid_areas
 from inftda.areas.reader import read_areas
 from inftda.errors import HierarchyError
-from inftda.places import Places
+from inftda.tree.places import Places
 
 TABLE = {
     "region": ["N", "N", "S"],
@@ -261,3 +261,8 @@ def test_of_equal_areas_the_first_that_knows_more_says_it(tmp_path):
     )
     assert (tmp_path / "release/places.parquet").exists()
     assert not made.tree.axes[0].hierarchy.places.is_empty
+
+
+def test_a_level_in_other_capitals_gets_a_hint():
+    with pytest.raises(HierarchyError, match=r"no column 'Town' .*did you mean 'town'\? It has"):
+        read_areas({"region": ["N"], "town": ["1"]}, levels=["region", "Town"])

@@ -8,7 +8,7 @@ import pytest
 import shapely
 
 import inftda
-from inftda.areas.cells import CellPlacer, grid_areas, h3_areas, resolution_of
+from inftda.areas.grids import CellPlacer, grid_areas, h3_areas, resolution_of
 from inftda.areas.placing import Polygons, placer_of
 from inftda.areas.reader import read_areas
 from inftda.errors import HierarchyError

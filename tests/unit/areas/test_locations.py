@@ -6,8 +6,8 @@ import pytest
 
 from inftda.areas.locations import Gazetteer, from_seam, middles, short_way
 from inftda.errors import InftdaError
-from inftda.hierarchy import Hierarchy
-from inftda.places import Places
+from inftda.tree.hierarchy import Hierarchy
+from inftda.tree.places import Places
 
 AREAS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
 

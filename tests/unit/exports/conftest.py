@@ -10,7 +10,7 @@ import pytest
 from inftda.demo import make_country
 from inftda.exports.export import export
 from inftda.noise.bits import SeededSource
-from inftda.publish import release
+from inftda.pipeline import release
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,11 @@ import json
 import pytest
 
 import inftda
+from inftda.exports.contents import INTERVALS
 from inftda.exports.export import KINDS
 from inftda.noise.bits import SeededSource
+from inftda.pipeline import release
 from inftda.privacy.unit import Unit
-from inftda.publish import release
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def intervals_of(folder):
 
 def test_a_release_with_measurements_has_measured_intervals(exported, measured):
     said = intervals_of(exported("csv", source=measured))
-    assert "from what was measured" in said["flows-3-municipality"]
+    assert said["flows-3-municipality"] == INTERVALS
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -50,8 +51,8 @@ def test_levels_without_intervals_say_so(exported, estimated):
     """Intervals cannot be summed up: an estimate has them at its finest level only."""
     folder = exported("csv", source=estimated)
     said = intervals_of(folder)
-    assert said["flows-1-region"] == "none are stated"
-    assert said["flows-3-municipality"].startswith("95 %")
+    assert said["flows-1-region"] is None
+    assert said["flows-3-municipality"] == INTERVALS
     header = (folder / "flows-3-municipality.csv").read_text().splitlines()[0]
     assert header == '"origin","destination","estimate","low","high","grade"'
 
@@ -63,15 +64,15 @@ def test_levels_that_nothing_was_measured_at_have_intervals_all_the_same(exporte
         {name: cells * 30 for name, cells in rows.items()}, areas,
         axis={"hour": {"hour": list("01")}},
         order=["hour", "origin", "origin", "destination", "destination"],
-        rho=5, across=0, source=SeededSource(1),
+        rho=5, cross_tables=0, source=SeededSource(1),
     )  # fmt: skip
-    folder = exported("od", source=made, centroids=None)
+    folder = exported("csv", source=made, centroids=None)
     package = json.loads((folder / "datapackage.json").read_text())
     files = [one for one in package["resources"] if one["path"].startswith("flows")]
     for one in files:
         header = (folder / one["path"]).read_text().partition("\n")[0]
-        assert header == '"origin","destination","flow","low","high","grade"'
-        assert one["intervals"] != "none are stated"
+        assert header == '"origin","destination","hour","flow","low","high","grade"'
+        assert one["intervals"] == INTERVALS
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,7 +1,7 @@
-"""Maps: files as QGIS (through geopandas) and flowmap.gl read them."""
+"""Maps: files as QGIS (through geopandas) and flowmap.blue read them."""
 
+import csv
 import json
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -9,10 +9,11 @@ import pytest
 
 from inftda.errors import InftdaError
 from inftda.exports import webmaps
-from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
-from inftda.places import Places
-from inftda.publish import release
+from inftda.pipeline import release
+from inftda.publication.release import Release
+from inftda.tree.hierarchy import Hierarchy
+from inftda.tree.places import Places
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +48,7 @@ def test_geopandas_reads_desire_lines_with_flow_and_interval(exported, country, 
 
 
 @pytest.mark.parametrize(
-    ("source", "words"), [("release", "not a guarantee"), ("small", "none are stated")]
+    ("source", "words"), [("release", "not guaranteed for each"), ("small", "truly zero")]
 )
 def test_a_geopackage_has_points_and_says_what_it_is(exported, country, source, words):
     geopandas = pytest.importorskip("geopandas")
@@ -63,25 +64,33 @@ def test_a_geopackage_has_points_and_says_what_it_is(exported, country, source, 
     assert np.allclose(about["total_bounds"], (9, 44, 10, 44.6), atol=1e-5)
 
 
-def test_flowmap_gets_locations_flows_and_our_levels_as_zoom_levels(exported, country):
-    folder = exported("flowmap")
-    assert (folder / "locations.csv").read_text().startswith('"id","name","lat","lon"\n')
-    assert (folder / "flows.csv").read_text().startswith('"origin","dest","count"\n')
-    whole = json.loads((folder / "flowmap.json").read_text())
-    ids = {location["id"] for location in whole["locations"]}
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("source", ["release", "small"])
+def test_flowmap_gets_locations_and_flows_with_grades(exported, country, source):
+    folder = exported("flowmap", source=getattr(country, source))
+    names = {"datapackage.json", "flows.csv", "locations.csv"}
+    assert {path.name for path in folder.iterdir()} == names
+    locations, flows = rows_of(folder / "locations.csv"), rows_of(folder / "flows.csv")
+    assert [*locations[0]] == ["id", "name", "lat", "lon"]
+    known = ["low", "high", "grade"] if source == "release" else []
+    assert [*flows[0]] == ["origin", "dest", "count", *known]
+    ids = {location["id"] for location in locations}
     assert ids == {*country.areas.codes(3).to_pylist()}
-    assert sum(flow["count"] for flow in whole["flows"]) == country.release.total
-    assert {end for flow in whole["flows"] for end in (flow["origin"], flow["dest"])} <= ids
-    levels = whole["clusterLevels"]
-    assert [len(level["nodes"]) for level in levels] == [3, 6, 24]
-    zooms = [level["zoom"] for level in levels]
-    assert zooms == sorted(set(zooms))
-    # Each level lists all of the next one, once; the last is the locations themselves.
-    for upper, lower in pairwise(levels):
-        children = [child for node in upper["nodes"] for child in node["children"]]
-        assert sorted(children) == sorted(node["id"] for node in lower["nodes"])
-    assert {node["id"] for node in levels[-1]["nodes"]} == ids
-    assert all("children" not in node for node in levels[-1]["nodes"])
+    assert sum(int(flow["count"]) for flow in flows) == country.release.total
+    assert {flow[end] for flow in flows for end in ("origin", "dest")} <= ids
+
+
+def test_flowmap_computes_the_finest_level_only(exported, monkeypatch):
+    asked, flows = [], Release.flows
+    monkeypatch.setattr(
+        Release, "flows", lambda self, **given: asked.append(given["level"]) or flows(self, **given)
+    )
+    exported("flowmap")
+    assert asked == [{"origin": "municipality", "destination": "municipality"}]
 
 
 def test_different_areas_at_both_ends_are_different_locations(exported, tmp_path):
@@ -94,9 +103,16 @@ def test_different_areas_at_both_ends_are_different_locations(exported, tmp_path
     places = tmp_path / "places.csv"
     places.write_text("town,state,lon,lat\n1,,9,45\n2,,10,45\n,1,20,50\n,2,21,50\n")
     folder = exported("flowmap", source=made, centroids=places)
-    whole = json.loads((folder / "flowmap.json").read_text())
-    ids = [location["id"] for location in whole["locations"]]
+    ids = [location["id"] for location in rows_of(folder / "locations.csv")]
     assert ids == ["origin:1", "origin:2", "destination:1", "destination:2"]
+    zones = {path.name for path in exported("csv", source=made, centroids=places).glob("zones*")}
+    assert zones == {
+        f"zones-{level}-{end}.csv"
+        for level, end in (
+            ("1-region-state", "origin"), ("1-region-state", "destination"),
+            ("2-town-state", "origin"), ("2-town-state", "destination"),
+        )
+    }  # fmt: skip
     assert exported("geopackage", source=made, centroids=places)
     assert exported("omx", source=made, centroids=places)
 
@@ -136,10 +152,6 @@ def test_lines_go_the_short_way_over_180_degrees(exported, tmp_path):
     ends = [feature["geometry"]["coordinates"] for feature in whole["features"]]
     assert [[179, -17], [181, -17]] in ends
     assert all(abs(start[0] - end[0]) <= 2 for start, end in ends)
-    view = json.loads(
-        (exported("flowmap", source=made, centroids=places) / "flowmap.json").read_text()
-    )
-    assert view["viewState"]["longitude"] == pytest.approx(180)
 
 
 def test_places_that_the_release_brings_need_no_file(exported, tmp_path):

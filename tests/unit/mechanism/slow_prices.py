@@ -1,4 +1,4 @@
-"""Dividing with prices, written to be read: one parent, plain Python, nothing clever."""
+"""Dividing with dual variables, written to be read: one parent, plain Python, nothing clever."""
 
 from fractions import Fraction
 from math import ceil, floor
@@ -6,19 +6,19 @@ from math import ceil, floor
 ONE = 1 << 16
 
 
-def divide(noisy, fraction, price, total, is_candidate):
+def divide(noisy, fraction, dual, total, is_candidate):
     """Children of one parent.
 
     Args:
         noisy: the noisy count of every child.
         fraction: a random one for each, in units of 2^-16, all different.
-        price: of each, in units of 2^-16; those of others than candidates are not used.
+        dual variable: of each, in units of 2^-16; those of others than candidates are not used.
         total: the parent's released count.
         is_candidate: which children may become positive.
     """
     exact = [
         Fraction(x * ONE + f + (p if c else 0), ONE)
-        for x, f, p, c in zip(noisy, fraction, price, is_candidate, strict=True)
+        for x, f, p, c in zip(noisy, fraction, dual, is_candidate, strict=True)
     ]
     whole = [floor(x) for x in exact]
     candidates = [i for i, is_one in enumerate(is_candidate) if is_one]

@@ -51,6 +51,22 @@ def test_a_seed_decides_between_equal_elements_and_nothing_else():
     assert len({tuple(intopt([9, 4, 1, 7], 12).tolist()) for _ in range(20)}) == 1
 
 
+def test_equals_are_decided_anew_below_each_parent_and_at_each_level():
+    n = 200
+    vectors = Vectors.of(
+        np.full(2 * n, 3), 2 * np.arange(n + 1), np.full(n, 5), np.arange(n, dtype=np.int64)
+    )
+
+    def first_has_more(level):
+        found = vectors.candidates(level, words_of(bytes(range(16))))
+        optimize_kernel(found)
+        return found.value[::2] > found.value[1::2]
+
+    one, other = first_has_more(4), first_has_more(5)
+    assert n / 4 < one.sum() < 3 * n / 4
+    assert n / 4 < (one != other).sum() < 3 * n / 4
+
+
 def test_many_vectors_at_once_are_each_optimised_by_itself():
     random = np.random.default_rng(1)
     sizes = random.choice([0, 2, 3, 9, 50], 200)

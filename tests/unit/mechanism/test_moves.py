@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from test_prices import ints, random_groups
 
-from inftda.mechanism.moves import (
+from inftda.mechanism.adjustment import HARD, ONE, MeasuredCells, balance
+from inftda.mechanism.local_search import (
     ATTEMPTS,
     BETTER,
     BINDING,
@@ -12,11 +13,11 @@ from inftda.mechanism.moves import (
     SLACK,
     SLACK_OF_SEVERAL,
     SWEEPS,
-    settle,
+    local_search,
     spread_out,
 )
-from inftda.mechanism.prices import HARD, HARD_REACH, ONE, MeasuredCells, balance
-from inftda.threads import Crew
+from inftda.tree import cross_tables
+from inftda.util.threads import ThreadPool
 
 
 def rows_of(cells, chain, parent):
@@ -32,12 +33,12 @@ def slow_settle(candidates, cells, reach):  # noqa: C901 - as it is described
     value, before = candidates.value.copy(), candidates.value.copy()
     offsets, column = candidates.offsets, candidates.column
     x = candidates.noisy // ONE
-    trust = (reach / cells.sigma) ** 2
-    weight = np.where(trust * cells.n_parents >= BETTER, BINDING * np.sqrt(trust), trust)
+    ratio = (reach / cells.sigma) ** 2
+    weight = np.where(ratio * cells.n_parents >= BETTER, BINDING * np.sqrt(ratio), ratio)
     slack = cells.sigma * (SLACK if len(cells.row) == 1 else SLACK_OF_SEVERAL)
-    slack = np.where(cells.trust == HARD, 0.0, slack)
+    slack = np.where(cells.ratio == HARD, 0.0, slack)
     up = int(np.ceil(reach))
-    down = int(np.ceil(HARD_REACH * reach)) if np.isinf(cells.trust).any() else up
+    down = int(np.ceil(cross_tables.HARD.down * reach)) if np.isinf(cells.ratio).any() else up
     n_parents = len(candidates.total)
 
     def pull(parent, i):
@@ -99,12 +100,12 @@ def two_chains(rng, *, is_hard):
     candidates, cells = random_groups(rng, 8, 4, 3)
     row = np.stack([cells.row[0], 4 + rng.integers(0, 2, 8)])
     measured = rng.integers(-20, 150, 6 * 4)
-    trust = np.full(6, 0.2)
-    trust[4:] = HARD if is_hard else 0.2
+    ratio = np.full(6, 0.2)
+    ratio[4:] = HARD if is_hard else 0.2
     n_parents = np.bincount(np.concatenate([row.ravel(), np.full(8, 3)]), minlength=6)
     return candidates, MeasuredCells(
         row, ints([0, 4, 6]), ints([3, 3, 3, -1, -1, -1]), np.array([1, 1, 1, 0, 1, 1], bool),
-        np.arange(7) * 4, measured, trust, np.full(6, 20.0), n_parents,
+        np.arange(7) * 4, measured, ratio, np.full(6, 20.0), n_parents,
     )  # fmt: skip
 
 
@@ -112,10 +113,10 @@ def two_chains(rng, *, is_hard):
 @pytest.mark.parametrize("seed", range(6))
 def test_it_moves_what_the_slow_twin_moves(seed, is_hard):
     candidates, cells = two_chains(np.random.default_rng(seed), is_hard=is_hard)
-    balance(candidates, cells, reach=10.0, crew=Crew(1))
+    balance(candidates, cells, sigma=10.0, pool=ThreadPool(1))
     before = candidates.value.copy()
     expected = slow_settle(candidates, cells, 10.0)
-    settle(candidates, cells, ints([0, 8]), reach=10.0, crew=Crew(1))
+    local_search(candidates, cells, ints([0, 8]), sigma=10.0, pool=ThreadPool(1))
     assert candidates.value.tolist() == expected.tolist()
     assert (before != expected).any()
     sums = np.add.reduceat(candidates.value, candidates.offsets[:-1])
@@ -124,12 +125,14 @@ def test_it_moves_what_the_slow_twin_moves(seed, is_hard):
 
 def test_sums_that_agree_with_what_was_measured_stay():
     candidates, cells = random_groups(np.random.default_rng(1), 50, 6, 3)
-    balance(candidates, cells, reach=10.0, crew=Crew(1))
+    balance(candidates, cells, sigma=10.0, pool=ThreadPool(1))
     before = candidates.value.copy()
     parent = np.repeat(np.arange(50), 6)
     cell = cells.row[0][parent] * 6 + candidates.column
     agreed = np.bincount(cell, before, minlength=18).astype(np.int64)
-    settle(candidates, cells._replace(measured=agreed), ints([0, 50]), reach=10.0, crew=Crew(1))
+    local_search(
+        candidates, cells._replace(measured=agreed), ints([0, 50]), sigma=10.0, pool=ThreadPool(1)
+    )
     assert (candidates.value == before).all()
 
 

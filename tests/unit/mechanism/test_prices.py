@@ -1,4 +1,4 @@
-"""Dividing with prices beside a slow twin, and what is guaranteed of it."""
+"""Dividing with dual variables beside a slow twin, and what is guaranteed of it."""
 
 import math
 
@@ -9,29 +9,31 @@ from hypothesis import strategies as st
 from slow_prices import divide
 
 from inftda.errors import OptimizeError
-from inftda.mechanism.intopt import Candidates, Vectors, check_exact, intopt, words_of
-from inftda.mechanism.moves import settle
-from inftda.mechanism.prices import (
+from inftda.mechanism.adjustment import (
     HARD,
     ONE,
     CellSums,
     MeasuredCells,
     balance,
-    bound_with_prices_kernel,
+    bound_with_duals_kernel,
     divide_kernel,
     keep_positive_kernel,
     solve_kernel,
 )
-from inftda.threads import Crew
-from inftda.tree import HARD_REACH
+from inftda.mechanism.intopt import Candidates, Vectors, check_exact, intopt, words_of
+from inftda.mechanism.local_search import local_search
+from inftda.tree import cross_tables
+from inftda.util.threads import ThreadPool
 from tiers import some
+
+HARD_REACH = cross_tables.HARD.down
 
 
 def ints(values):
     return np.array(values, np.int64)
 
 
-def one_row(n_columns, *, measured=None, trust=1.0, n_parents=1):
+def one_row(n_columns, *, measured=None, ratio=1.0, n_parents=1):
     """All parents in one row of one table."""
     return MeasuredCells(
         row=np.zeros((1, n_parents), np.int64),
@@ -40,7 +42,7 @@ def one_row(n_columns, *, measured=None, trust=1.0, n_parents=1):
         is_finest=np.array([True]),
         offsets=ints([0, n_columns]),
         measured=ints([0] * n_columns if measured is None else measured),
-        trust=np.array([trust]),
+        ratio=np.array([ratio]),
         sigma=np.array([5.0]),
         n_parents=ints([n_parents]),
     )
@@ -63,27 +65,27 @@ def candidates_of(noisy, fraction, total, is_candidate):
 
 @st.composite
 def divisions(draw, reach=12):
-    """Noisy children of one parent, prices, and candidates: the largest and some more."""
+    """Noisy children of one parent, dual variables, and candidates: the largest and some more."""
     n = draw(st.integers(1, 12))
     spread = draw(st.sampled_from([3, 30, 1000]))
     noisy = draw(st.lists(st.integers(-spread, spread), min_size=n, max_size=n))
-    price = draw(st.lists(st.integers(-reach * ONE, reach * ONE), min_size=n, max_size=n))
+    dual = draw(st.lists(st.integers(-reach * ONE, reach * ONE), min_size=n, max_size=n))
     fraction = draw(st.lists(st.integers(0, ONE - 1), min_size=n, max_size=n, unique=True))
     total = draw(st.integers(1, max(1, 2 * spread)))
-    unpriced = divide(noisy, fraction, [0] * n, total, [True] * n)
-    least = min(x for x, y in zip(noisy, unpriced, strict=True) if y > 0)
+    unadjusted = divide(noisy, fraction, [0] * n, total, [True] * n)
+    least = min(x for x, y in zip(noisy, unadjusted, strict=True) if y > 0)
     is_candidate = [x >= least - reach for x in noisy]
-    return noisy, fraction, price, total, is_candidate
+    return noisy, fraction, dual, total, is_candidate
 
 
-def run(noisy, fraction, price, total, is_candidate, *, reach=12.0, trust=1.0):
+def run(noisy, fraction, dual, total, is_candidate, *, reach=12.0, ratio=1.0):
     n = len(noisy)
     candidates = candidates_of(noisy, fraction, total, is_candidate)
     sums = CellSums(np.zeros(n, np.int64), np.zeros(n, np.int64))
-    cells = one_row(n, trust=trust)
+    cells = one_row(n, ratio=ratio)
     most = int(reach * ONE)
-    limits = (-most if trust != HARD else -HARD_REACH * most, most)
-    divide_kernel(0, 1, candidates, cells, ints(price), limits, sums)
+    limits = (-most if ratio != HARD else -HARD_REACH * most, most)
+    divide_kernel(0, 1, candidates, cells, ints(dual), limits, sums)
     value = np.zeros(n, np.int64)
     value[candidates.column] = candidates.value
     assert (sums.sum == value).all()
@@ -99,7 +101,7 @@ def test_it_divides_as_the_slow_twin_does(case):
 
 @st.composite
 def large_divisions(draw):
-    """The same with numbers as large as are taken, prices often as low as they can be."""
+    """The same with numbers as large as are taken, dual variables often as low as they can be."""
     n, bits = draw(st.integers(2, 12)), draw(st.integers(10, 44))
     spread = draw(st.integers(0, bits - 1))
     centre = draw(st.sampled_from([0, 1 << (bits - 1), -(1 << (bits - 1))]))
@@ -107,31 +109,31 @@ def large_divisions(draw):
     noisy = draw(st.lists(number, min_size=n, max_size=n))
     reach = 1 << draw(st.integers(0, bits - 2))
     highest = draw(st.sampled_from([-reach, reach]))
-    price = draw(st.lists(st.integers(-reach * ONE, highest * ONE), min_size=n, max_size=n))
+    dual = draw(st.lists(st.integers(-reach * ONE, highest * ONE), min_size=n, max_size=n))
     fraction = draw(st.lists(st.integers(0, ONE - 1), min_size=n, max_size=n, unique=True))
     total = draw(st.integers(1, 1 << draw(st.integers(0, bits))))
     is_candidate = draw(st.lists(st.booleans(), min_size=n, max_size=n))
     is_candidate[noisy.index(max(noisy))] = True
-    return (noisy, fraction, price, total, is_candidate), reach
+    return (noisy, fraction, dual, total, is_candidate), reach
 
 
 @given(large_divisions(), st.booleans())
 @settings(max_examples=some(400), deadline=None)
 def test_numbers_as_large_as_are_taken_are_divided_exactly(case, is_hard):
-    (noisy, fraction, price, total, is_candidate), reach = case
+    (noisy, fraction, dual, total, is_candidate), reach = case
     if is_hard:
-        price = [HARD_REACH * p if p < 0 else p for p in price]
+        dual = [HARD_REACH * p if p < 0 else p for p in dual]
     largest = max(*map(abs, noisy), math.ceil(HARD_REACH * reach))
     check_exact(largest, ints([total]), ints([len(noisy)]))
-    divided = (noisy, fraction, price, total, is_candidate)
-    trust = HARD if is_hard else 1.0
+    divided = (noisy, fraction, dual, total, is_candidate)
+    ratio = HARD if is_hard else 1.0
     assume(sum(is_candidate) > 1)  # one takes all: `balance` asks for no more
-    assert run(*divided, reach=reach, trust=trust) == divide(*divided)
+    assert run(*divided, reach=reach, ratio=ratio) == divide(*divided)
 
 
 @pytest.mark.parametrize(("bits", "n_bits"), [(24, 20), (28, 16), (34, 10), (43, 1)])
 def test_many_large_counts_sum_up_exactly(bits, n_bits):
-    """Every other child is a candidate, whose price is too low for the lift of all of them."""
+    """Every other child is a candidate, whose dual variable is too low for the lift of all."""
     n = 2 << n_bits
     x = (1 << bits) - np.random.default_rng(1).integers(0, 1 << (bits - 1), n)
     x[1::2] = 0
@@ -155,9 +157,9 @@ def test_numbers_that_leave_no_room_are_refused(largest, total, size):
 @given(divisions(), st.sampled_from([0.5, 3.0]))
 @settings(max_examples=some(200), deadline=None)
 def test_prices_count_up_to_their_reach_only(case, reach):
-    noisy, fraction, price, total, is_candidate = case
+    noisy, fraction, dual, total, is_candidate = case
     limit = int(reach * ONE)
-    clipped = [min(max(p, -limit), limit) for p in price]
+    clipped = [min(max(p, -limit), limit) for p in dual]
     assert run(*case, reach=reach) == divide(noisy, fraction, clipped, total, is_candidate)
 
 
@@ -169,15 +171,15 @@ def test_without_prices_it_is_intopt(case):
     assert sorted(value) == sorted(intopt(noisy, total).tolist())
 
 
-def moved(released, case, data, *, reach, trust):
+def moved(released, case, data, *, reach, ratio):
     """The same after trips have moved towards some measured sums."""
     noisy, fraction, _, total, is_candidate = case
     n = len(noisy)
     candidates = candidates_of(noisy, fraction, total, is_candidate)
     candidates.value[:] = released[candidates.column]
     goal = data.draw(st.lists(st.integers(-500, 500), min_size=n, max_size=n))
-    cells = one_row(n, measured=goal, trust=trust)._replace(sigma=np.array([0.1]))
-    settle(candidates, cells, ints([0, 1]), reach=reach, crew=Crew(1))
+    cells = one_row(n, measured=goal, ratio=ratio)._replace(sigma=np.array([0.1]))
+    local_search(candidates, cells, ints([0, 1]), sigma=reach, pool=ThreadPool(1))
     value = np.zeros(n, np.int64)
     value[candidates.column] = candidates.value
     assert value.sum() == total
@@ -188,17 +190,17 @@ def moved(released, case, data, *, reach, trust):
 @given(divisions(), st.sampled_from([1.0, 2.3, 4.7, 12.0]), st.booleans(), st.data())
 @settings(max_examples=some(1000), deadline=None)
 def test_bounds_of_errors_grow_by_no_more_than_is_proved(case, reach, is_hard, data):
-    """Theorems 2 and 3 of docs/proofs/across.md, for prices that are not whole and hard totals."""
-    noisy, fraction, price, total, is_candidate = case
+    """Theorems 2 and 3 of docs/proofs/across.md, for fractional dual variables and hard totals."""
+    noisy, fraction, dual, total, is_candidate = case
     n = len(noisy)
     assume(n > 1)
     scale = (HARD_REACH if is_hard else 1) * reach / 12
-    price = [int(p * scale) for p in price]
+    dual = [int(p * scale) for p in dual]
     true = ints(data.draw(st.lists(st.integers(0, 1000), min_size=n, max_size=n)))
-    trust = HARD if is_hard else 1.0
-    released = ints(run(noisy, fraction, price, total, is_candidate, reach=reach, trust=trust))
+    ratio = HARD if is_hard else 1.0
+    released = ints(run(noisy, fraction, dual, total, is_candidate, reach=reach, ratio=ratio))
     if data.draw(st.booleans()):
-        released = moved(released, case, data, reach=reach, trust=trust)
+        released = moved(released, case, data, reach=reach, ratio=ratio)
     noise = ints(noisy) - true
     error = total - true.sum()
     up, down = math.ceil(reach), math.ceil((HARD_REACH if is_hard else 1) * reach)
@@ -216,11 +218,11 @@ def test_bounds_of_errors_grow_by_no_more_than_is_proved(case, reach, is_hard, d
 
 def test_a_hard_price_may_go_below_the_reach_but_not_above_it():
     case = ([50, 60, 0, 0], [1, 2, 3, 4], [-40 * ONE, 40 * ONE, 0, 0], 70, [True] * 4)
-    noisy, fraction, price, total, is_candidate = case
+    noisy, fraction, dual, total, is_candidate = case
     candidates = candidates_of(noisy, fraction, total, is_candidate)
     sums = CellSums(np.zeros(4, np.int64), np.zeros(4, np.int64))
     limits = (-HARD_REACH * 10 * ONE, 10 * ONE)
-    divide_kernel(0, 1, candidates, one_row(4), ints(price), limits, sums)
+    divide_kernel(0, 1, candidates, one_row(4), ints(dual), limits, sums)
     expected = divide(noisy, fraction, [-40 * ONE, 10 * ONE, 0, 0], total, is_candidate)
     assert sums.sum.tolist() == expected
 
@@ -234,7 +236,7 @@ def test_best_prices_are_those_of_weighted_least_squares(data):
     measured = ints(data.draw(st.lists(st.integers(-50, 50), min_size=5, max_size=5)))
     total = ints(data.draw(st.lists(st.integers(0, 50), min_size=3, max_size=3)))
     positive = ints(data.draw(st.lists(st.integers(1, 9), min_size=3, max_size=3)))
-    price = np.array([*data.draw(st.lists(st.floats(-5, 5), min_size=3, max_size=3)), 0, 0])
+    dual = np.array([*data.draw(st.lists(st.floats(-5, 5), min_size=3, max_size=3)), 0, 0])
     cells = MeasuredCells(
         row=np.zeros((1, 1), np.int64),
         first=ints([0, 5]),
@@ -242,16 +244,16 @@ def test_best_prices_are_those_of_weighted_least_squares(data):
         is_finest=np.array([True] * 3 + [False] * 2),
         offsets=np.arange(6),
         measured=measured,
-        trust=np.array([fine] * 3 + [coarse] * 2),
+        ratio=np.array([fine] * 3 + [coarse] * 2),
         sigma=np.ones(5),
         n_parents=np.ones(5, np.int64),
     )
     pad = np.zeros(2, np.int64)
     best, weight = np.empty(5), np.empty(5)
     sums = CellSums(np.concatenate([total, pad]), np.concatenate([positive, pad]))
-    solve_kernel(cells, cells.first, sums, price, best, weight)
-    # Sums are linear in the prices p; minimise the children's moves and the misfits.
-    base = total - positive * price[:3]
+    solve_kernel(cells, cells.first, sums, dual, best, weight)
+    # Sums are linear in the dual variables p; minimise the children's moves and the misfits.
+    base = total - positive * dual[:3]
     tables = np.vstack([np.eye(3), [[1, 1, 0], [0, 0, 1]]]) * positive
     scale = np.sqrt(np.concatenate([positive, [fine] * 3, [coarse] * 2]))
     rows = np.vstack([np.eye(3), tables]) * scale[:, None]
@@ -287,7 +289,7 @@ def random_groups(rng, n_parents, n_columns, n_rows):
         is_finest=np.full(n_rows, True),
         offsets=np.arange(n_rows + 1) * n_columns,
         measured=measured.ravel(),
-        trust=np.full(n_rows, 1.0),
+        ratio=np.full(n_rows, 1.0),
         sigma=np.full(n_rows, 10.0),
         n_parents=np.bincount(row, minlength=n_rows),
     )
@@ -304,24 +306,24 @@ def misfit(candidates, cells):
 
 def test_sums_come_closer_to_what_was_measured():
     without, cells = random_groups(np.random.default_rng(1), 300, 10, 6)
-    balance(without, cells, reach=0.0, crew=Crew(1))
+    balance(without, cells, sigma=0.0, pool=ThreadPool(1))
     candidates, cells = random_groups(np.random.default_rng(1), 300, 10, 6)
-    balance(candidates, cells, reach=10.0, crew=Crew(1))
+    balance(candidates, cells, sigma=10.0, pool=ThreadPool(1))
     assert misfit(candidates, cells) < 0.5 * misfit(without, cells)
     parts = np.add.reduceat(candidates.value, candidates.offsets[:-1])
     assert (parts == candidates.total).all()
     assert (candidates.value >= 0).all()
 
 
-@pytest.mark.parametrize("trust", [0.1, HARD])
-def test_the_number_of_threads_changes_nothing(trust):
+@pytest.mark.parametrize("ratio", [0.1, HARD])
+def test_the_number_of_threads_changes_nothing(ratio):
     released = []
     for threads in (1, 2, 7):
         candidates, cells = random_groups(np.random.default_rng(2), 100, 6, 3)
-        cells = cells._replace(trust=np.full(3, trust))
-        balance(candidates, cells, reach=10.0, crew=Crew(threads))
+        cells = cells._replace(ratio=np.full(3, ratio))
+        balance(candidates, cells, sigma=10.0, pool=ThreadPool(threads))
         groups = np.searchsorted(cells.row[0], range(4))
-        settle(candidates, cells, groups, reach=10.0, crew=Crew(threads))
+        local_search(candidates, cells, groups, sigma=10.0, pool=ThreadPool(threads))
         offsets = np.empty_like(candidates.offsets)
         keep_positive_kernel(candidates, offsets)
         n = offsets[-1]
@@ -336,14 +338,17 @@ def test_sums_agree_with_hard_totals():
     goal = ints(np.roll(cells.measured, 1) // 8 + cells.measured * 7 // 8)
     goal[0] += candidates.total.sum() - goal.sum()
     balance(
-        candidates, cells._replace(measured=goal, trust=np.array([HARD])), reach=10.0, crew=Crew(1)
+        candidates,
+        cells._replace(measured=goal, ratio=np.array([HARD])),
+        sigma=10.0,
+        pool=ThreadPool(1),
     )
     sums = np.bincount(candidates.column, weights=candidates.value)
     assert np.abs(sums - goal).max() <= 0.01 * goal.max()
 
 
 def test_two_chains_and_hard_totals_are_all_met():
-    """Rows that bind, of two axes, on a table whose small counts are biased without prices.
+    """Rows that bind, of two axes, on a table whose small counts are biased without dual variables.
 
     Parents have a handful of trips, far below the noise, nine of ten in one of two columns.
     """
@@ -370,13 +375,13 @@ def test_two_chains_and_hard_totals_are_all_met():
         np.arange(n_all + 1) * 2, measured.ravel(), np.array([HARD] + [0.3] * (n_all - 1)),
         np.full(n_all, 33.0), np.bincount(rows.ravel()),
     )  # fmt: skip
-    balance(candidates, cells, reach=18.0, crew=Crew(1))
-    settle(candidates, cells, ints([0, n]), reach=18.0, crew=Crew(1))
+    balance(candidates, cells, sigma=18.0, pool=ThreadPool(1))
+    local_search(candidates, cells, ints([0, n]), sigma=18.0, pool=ThreadPool(1))
     value = candidates.value.reshape(-1, 2)
     found = np.zeros_like(measured)
     for row in rows:
         np.add.at(found, row, value)
-    # Without prices the worst is 165 off.
+    # Without dual variables the worst is 165 off.
     assert np.abs(found - measured)[1:].max() < 25
     assert np.abs(found - measured)[0].max() <= 5
 
@@ -389,7 +394,7 @@ def test_candidates_are_those_not_far_below_the_least_that_is_kept():
     seed = words_of(bytes(16))
     kept = vectors.candidates(1, seed)
     kept.value[:] = kept.noisy >> 16  # all that are positive survive
-    bound_with_prices_kernel(kept, 4, vectors.bound)
+    bound_with_duals_kernel(kept, 4, vectors.bound)
     least = [min(v for v in part if v > 0) for part in ([5, 9], [7, 7])]
     assert vectors.bound[[0, 2]].tolist() == [low - 4 for low in least]
     vectors.bound[1] = 0

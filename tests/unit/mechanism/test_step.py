@@ -6,24 +6,22 @@ import numpy as np
 import pytest
 
 from fake_noise import Record
-from inftda.hierarchy import Hierarchy
-from inftda.mechanism import step as module
+from inftda.mechanism import batches as module
+from inftda.mechanism.batches import batches, in_group_order, n_children, parts_of
+from inftda.mechanism.data import Step
 from inftda.mechanism.intopt import words_of
 from inftda.mechanism.measure import add_truth_kernel
 from inftda.mechanism.reference import shares
-from inftda.mechanism.step import (
-    Nodes,
-    Step,
-    batches,
-    child_areas_kernel,
-    parts_of,
-)
+from inftda.mechanism.step import child_areas_kernel
 from inftda.mechanism.topdown import divide_all
 from inftda.noise.bits import Secret, SeededSource
-from inftda.noise.law import Law
-from inftda.threads import Crew
-from inftda.tree import Axis, Tree
-from inftda.truth import Truth
+from inftda.noise.distribution import Noise
+from inftda.privacy.measurement import Measurement
+from inftda.privacy.unit import UNIT
+from inftda.reading.truth import Truth
+from inftda.tree import Axis, Cells, Tree
+from inftda.tree.hierarchy import Hierarchy
+from inftda.util.threads import ThreadPool
 from slow_optimizers import algorithm_2
 
 TOWNS = Hierarchy.read(
@@ -43,14 +41,14 @@ def random_parents(level, seed, n=200):
     sizes = [level.n_parent_areas(axis) for axis in range(len(level.axes))]
     cells = random.permutation(np.prod(sizes))[:n]
     areas = tuple(numbers.astype(np.int32) for numbers in np.unravel_index(cells, sizes))
-    return Nodes(areas, random.integers(1, 50, len(cells)))
+    return Cells(areas, random.integers(1, 50, len(cells)))
 
 
 @EVERY_LEVEL
 @pytest.mark.parametrize("seed", range(3))
 def test_group_order_goes_by_the_refined_area_and_then_by_the_longest_axis(level, seed):
     parents = random_parents(level, seed)
-    in_order = parents.in_group_order(level, Crew(1))
+    in_order = in_group_order(level, parents, ThreadPool(1))
     assert level.group_axes[0] == level.axis
     lengths = [level.n_parent_areas(axis) for axis in level.group_axes[1:]]
     assert lengths == sorted(lengths, reverse=True)
@@ -66,24 +64,24 @@ def test_group_order_goes_by_the_refined_area_and_then_by_the_longest_axis(level
 @pytest.mark.parametrize("size", [8, 40, 400, 1 << 19])
 def test_parts_are_all_parents_in_order_and_no_larger_than_asked_for(monkeypatch, level, size):
     monkeypatch.setattr(module, "PART_CHILDREN", size)
-    step = Step(level, Law(Fraction(1)))
-    parents = random_parents(level, 1).in_group_order(level, Crew(1))
-    found = parts_of(step, parents)
+    parents = in_group_order(level, random_parents(level, 1), ThreadPool(1))
+    found = parts_of(level, parents)
     assert [part.start for part in found] == [0, *(part.stop for part in found[:-1])]
     assert found[-1].stop == len(parents.value)
     for part in found:
-        work = step.n_children(parents.take(part)).sum()
+        work = n_children(level, parents.take(part)).sum()
         assert work <= size or part.stop - part.start == 1
-    assert parts_of(step, parents.take(slice(0))) == []
+    assert parts_of(level, parents.take(slice(0))) == []
 
 
 @pytest.mark.parametrize("size", [8, 40, 1 << 19])
 def test_with_tables_off_the_tree_groups_stay_whole(monkeypatch, size):
     monkeypatch.setattr(module, "PART_CHILDREN", size)
     for level in TREE.splitting_levels:
-        tables = tuple((t, Law(Fraction(1))) for t in TREE.off_tree_at(level))
-        step = Step(level, Law(Fraction(1)), tables)
-        parents = random_parents(level, 2).in_group_order(level, Crew(1))
+        noise = Noise(Fraction(1))
+        tables = tuple(Measurement.of(t, UNIT, noise) for t in TREE.cross_tables_at(level))
+        step = Step(Measurement.of(level, UNIT, noise), tables)
+        parents = in_group_order(level, random_parents(level, 2), ThreadPool(1))
         found = batches(step, parents)
         assert [part.start for part in found] == [0, *(part.stop for part in found[:-1])]
         assert found[-1].stop == len(parents.value)
@@ -159,16 +157,16 @@ def test_a_step_does_what_it_says_parent_by_parent(monkeypatch, seed, size):
             strict=True,
         )
     )
-    parents = Nodes(truth.levels[2].areas(), truth.levels[2].count)
+    parents = Cells(truth.levels[2].areas(), truth.levels[2].count)
     noise = iter(range(-200, 10_000))
     with Record(noise).watching():
         children, kept = divide_all(
-            Step(level, Law(Fraction(4))),
+            Step(Measurement.of(level, UNIT, Noise(Fraction(4)))),
             parents,
             truth.level(level),
             Secret.of(SeededSource(seed)),
             words_of(bytes(16)),
-            crew=Crew(1),
+            pool=ThreadPool(1),
         )
     cells = [cell for noisy in kept for cell in zip(*noisy.cells(), strict=True)]
     value = np.concatenate([noisy.value for noisy in kept])

@@ -8,16 +8,18 @@ import pytest
 
 from fake_noise import Record, always, cells, release
 from inftda.errors import BudgetError
-from inftda.hierarchy import Hierarchy
 from inftda.mechanism import topdown
+from inftda.mechanism.batches import in_group_order
+from inftda.mechanism.data import MeasuredTable
 from inftda.mechanism.intopt import words_of
-from inftda.mechanism.step import Nodes, divide_again
+from inftda.mechanism.step import divide_again
 from inftda.noise.bits import Bits, Secret
-from inftda.privacy.plan import make_plan
+from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import Unit
-from inftda.threads import Crew
-from inftda.tree import Axis, Tree
-from inftda.truth import Truth
+from inftda.reading.truth import Truth
+from inftda.tree import Axis, Cells, Tree
+from inftda.tree.hierarchy import Hierarchy
+from inftda.util.threads import ThreadPool
 
 #: Towns 0 and 1 are in E, 2 to 4 in N, and 5 is the only one in S.
 AREAS = Hierarchy.read({"region": list("EENNNS"), "town": ["e1", "e2", "n1", "n2", "n3", "s1"]})
@@ -38,7 +40,7 @@ def counts_of(truth, tree=TREE):
 
 @pytest.mark.parametrize("noise", [-1000, -87, -86, -85, 0, 12])
 def test_a_noised_total_is_clamped_at_zero(noise):
-    plan = make_plan(TREE, Unit("add-remove"), rho=1)
+    plan = make_plan(TREE, Unit("add-remove"), rho=1, method="paper")
     counts = counts_of(TRUTH)
     assert counts.total == 86
     found = cells(release(counts, plan, Record(always(noise))))
@@ -49,7 +51,10 @@ def test_only_children_are_never_drawn():
     """All trips go to the only town of S; noise would be seen if it were drawn."""
     record = Record(always(0))
     truth = {(2, 5): 9, (5, 5): 4}
-    assert cells(release(counts_of(truth), make_plan(TREE, UNIT, rho=1), record)) == truth
+    assert (
+        cells(release(counts_of(truth), make_plan(TREE, UNIT, rho=1, method="paper"), record))
+        == truth
+    )
     # To 3 regions; from 3 regions to S; S has one town; from the 3 towns of N, S has one again.
     assert record.sizes == [3, 3, 0, 3]
     assert [step for step in record.steps if step[1] == step[2]] == [
@@ -65,14 +70,14 @@ def test_noise_goes_to_every_child_of_a_surviving_parent_and_to_no_other():
     """Nobody travels, so what is released is the noise: 5 in all, 5 in E, 2 and 3 in its towns."""
     tree = Tree.build([Axis("x", AREAS)], "xx")
     record = Record(iter([5, 5, 0, 0, 2, 3]))
-    plan = make_plan(tree, Unit("add-remove"), rho=1)
+    plan = make_plan(tree, Unit("add-remove"), rho=1, method="paper")
     found = cells(release(counts_of({}, tree), plan, record))
     assert found == {(0,): 2, (1,): 3}
     assert record.sizes == [1, 3, 2]
 
 
 def test_what_was_spent_cannot_be_spent_again():
-    plan = make_plan(TREE, UNIT, epsilon=1, delta=1e-8)
+    plan = make_plan(TREE, UNIT, epsilon=1, delta=1e-8, method="paper")
     account = plan.account()
     release(counts_of(TRUTH), plan, account=account)
     with pytest.raises(BudgetError):
@@ -82,16 +87,16 @@ def test_what_was_spent_cannot_be_spent_again():
 def test_a_plan_for_another_tree_is_refused():
     deeper = Tree.build([Axis("x", AREAS), Axis("y", AREAS), Axis("z", AREAS)], "xyzxyz")
     with pytest.raises(BudgetError, match="not drawn"):
-        release(counts_of(TRUTH), make_plan(deeper, UNIT, rho=1))
+        release(counts_of(TRUTH), make_plan(deeper, UNIT, rho=1, method="paper"))
     with pytest.raises(BudgetError, match="not in the plan"):
-        release(counts_of({(0, 0, 0): 5}, deeper), make_plan(TREE, UNIT, rho=1))
+        release(counts_of({(0, 0, 0): 5}, deeper), make_plan(TREE, UNIT, rho=1, method="paper"))
 
 
 @pytest.mark.parametrize("part", [8, 16, 40, 8000])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("across", [0, 0.3])
 def test_how_parents_are_dealt_out_changes_nothing(part, threads, across):
-    plan = make_plan(TREE, UNIT, rho=Fraction(1, 3), across=across)
+    plan = make_plan(TREE, UNIT, rho=Fraction(1, 3), cross_tables=across, method="paper")
     expected = release(counts_of(TRUTH), plan, seed=4)
     found = release(counts_of(TRUTH), plan, seed=4, threads=threads, part=part)
     assert cells(found) == cells(expected)
@@ -109,7 +114,7 @@ def values(outcome):
 
 
 def test_another_seed_is_another_release_and_ties_have_a_seed_of_their_own():
-    plan = make_plan(TREE, UNIT, rho=Fraction(1, 50))
+    plan = make_plan(TREE, UNIT, rho=Fraction(1, 50), method="paper")
     found = [release(counts_of(TRUTH), plan, seed=seed) for seed in range(4)]
     assert len({tuple(sorted(cells(one).items())) for one in found}) > 1
     assert len({one.seed for one in found}) == 4
@@ -117,28 +122,29 @@ def test_another_seed_is_another_release_and_ties_have_a_seed_of_their_own():
 
 
 def test_anybody_can_divide_again_from_measurements_and_seed():
-    plan = make_plan(TREE, UNIT, rho=Fraction(1, 30), across=0.3)
+    plan = make_plan(TREE, UNIT, rho=Fraction(1, 30), cross_tables=0.3, method="paper")
     expected = release(counts_of(TRUTH), plan, seed=9)
-    account, nodes = plan.account(), Nodes.root(2, expected.leaves.value.sum())
+    account, nodes = plan.account(), Cells.root(2, expected.leaves.value.sum())
     measured = {}
     for noisy in expected.noisy:
         measured.setdefault(noisy.depths, []).append(noisy.value)
     for level in TREE.splitting_levels:
         step = topdown.step_to(level, TREE, account)
-        if step.one_way is not None:
-            step = replace(step, totals=np.concatenate(measured[step.one_way[0].depths]))
-        two_way = {
-            table.depths: np.concatenate(measured[table.depths]) for table, _ in step.two_way
-        }
-        parents = nodes.in_group_order(level, Crew(1))
-        here = np.concatenate([np.zeros(0, np.int64), *measured.get(level.depths, [])])
-        nodes = divide_again(step, parents, here, two_way, words_of(expected.seed))
+        parents = in_group_order(level, nodes, ThreadPool(1))
+        nothing = np.zeros(0, np.int64)
+        here = [
+            MeasuredTable.of(
+                one, parents.areas, np.concatenate([nothing, *measured.get(one.depths, [])])
+            )
+            for one in (step.children, *step.cross)
+        ]
+        nodes = divide_again(step, parents, here, words_of(expected.seed))
     assert cells(expected._replace(leaves=nodes)) == cells(expected)
 
 
 def test_progress_goes_up_to_the_work_of_each_level_and_names_it():
     record = Record()
-    release(counts_of(TRUTH), make_plan(TREE, UNIT, rho=1), record, part=8)
+    release(counts_of(TRUTH), make_plan(TREE, UNIT, rho=1, method="paper"), record, part=8)
     names = [level.name for level in TREE.levels[1:]]
     for name in names:
         steps = [(done, total) for step, done, total in record.steps if step == name]
@@ -169,7 +175,9 @@ def test_no_address_of_random_bits_is_used_twice(monkeypatch, across):
 
     monkeypatch.setattr(Bits, "_encrypt", noted)
     monkeypatch.setattr(Secret, "bits", labelled)
-    plan = make_plan(TREE, Unit("add-remove"), rho=Fraction(1, 2), across=across)
+    plan = make_plan(
+        TREE, Unit("add-remove"), rho=Fraction(1, 2), cross_tables=across, method="paper"
+    )
     release(counts_of(TRUTH), plan, part=8)
     assert len(used) > 12
     assert len(set(used)) == len(used)
@@ -180,26 +188,29 @@ def test_no_address_of_random_bits_is_used_twice(monkeypatch, across):
 
 
 def test_every_level_and_table_gets_the_scale_that_was_planned_for_it():
-    for unit in (UNIT, Unit("add-remove", trips=3, distinct=True)):
-        plan = make_plan(TREE, unit, rho=Fraction(1, 100), split="geometric:1.5", across=0.08)
+    weights = {UNIT: [1, 2, 3, 4], Unit("add-remove", trips=3, distinct=True): [1, 2, 3, 4, 5]}
+    for unit, split in weights.items():
+        plan = make_plan(
+            TREE, unit, rho=Fraction(1, 100), split=split, cross_tables=0.08, method="paper"
+        )
         record = Record()
         release(counts_of(TRUTH), plan, record)
         assert plan.tables
-        assert sorted(record.scales) == sorted(part.sigma2 for part in plan.parts)
+        assert sorted(record.scales) == sorted(part.noise.square for part in plan.parts)
 
 
 def totals(outcome):
     """Noisy totals of areas across the tree."""
-    one_way = {table.depths for table in TREE.off_tree if table.across is None}
+    one_way = {table.depths for table in TREE.cross_tables if table.is_whole}
     return [noisy for noisy in outcome.noisy if noisy.depths in one_way]
 
 
 def test_without_noise_the_release_is_the_truth_across_too():
-    plan = make_plan(TREE, UNIT, rho=Fraction(1, 100), across=0.08)
+    plan = make_plan(TREE, UNIT, rho=Fraction(1, 100), cross_tables=0.08, method="paper")
     outcome = release(counts_of(TRUTH), plan, Record(always(0)))
     assert cells(outcome) == TRUTH
     for found in totals(outcome):
-        axis, depth = found.refined, max(found.depths)
+        axis, depth = found.rows.axis, max(found.depths)
         above = AREAS.ancestor(2, depth)
         sums = np.zeros(AREAS.n_areas(depth), np.int64)
         for leaf, count in TRUTH.items():
@@ -210,7 +221,7 @@ def test_without_noise_the_release_is_the_truth_across_too():
 
 def test_only_tables_of_the_plan_are_measured():
     """A plan without one of the tables: it gets no noise because nobody looks at it."""
-    plan = make_plan(TREE, UNIT, rho=Fraction(1, 100), across=0.08)
+    plan = make_plan(TREE, UNIT, rho=Fraction(1, 100), cross_tables=0.08, method="paper")
     record = Record()
     outcome = release(counts_of(TRUTH), replace(plan, tables=plan.tables[1:]), record)
     assert len(record.scales) == len(plan.parts) - 1
@@ -218,7 +229,9 @@ def test_only_tables_of_the_plan_are_measured():
 
 
 def test_all_of_nothing_is_released_across_too():
-    plan = make_plan(TREE, Unit("add-remove"), rho=Fraction(1, 100), across=0.08)
+    plan = make_plan(
+        TREE, Unit("add-remove"), rho=Fraction(1, 100), cross_tables=0.08, method="paper"
+    )
     outcome = release(counts_of({}), plan, Record(always(-3)))
     assert cells(outcome) == {}
     assert all((found.value == -3).all() for found in totals(outcome))
@@ -227,6 +240,10 @@ def test_all_of_nothing_is_released_across_too():
 def test_progress_is_the_same_whatever_the_truth_is_when_all_survives():
     """What is said of the work follows from what is released, not from totals."""
     across, plain = Record(always(0)), Record(always(0))
-    release(counts_of(TRUTH), make_plan(TREE, UNIT, rho=Fraction(1, 100), across=0.08), across)
-    release(counts_of(TRUTH), make_plan(TREE, UNIT, rho=1), plain)
+    release(
+        counts_of(TRUTH),
+        make_plan(TREE, UNIT, rho=Fraction(1, 100), cross_tables=0.08, method="paper"),
+        across,
+    )
+    release(counts_of(TRUTH), make_plan(TREE, UNIT, rho=1, method="paper"), plain)
     assert across.steps == plain.steps

@@ -10,24 +10,17 @@ class ScriptedBits:
 
     Args:
         arrays: the words of draws, then their further words.
-        pairs: uint64[n, 4], what `blocks` gives.
     """
 
-    def __init__(self, *arrays, pairs=None):
+    def __init__(self, *arrays):
         self.data = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
-        self.pairs = pairs
 
     def fill(self, words, rows, offsets):
         del rows, offsets
         words.view(np.uint8)[:] = self._taken(words.nbytes)
 
-    def blocks(self, rows, draws, attempt):
-        del draws, attempt
-        assert len(rows) == len(self.pairs)
-        return self.pairs
-
-    def further(self, row, draw, attempt=0, part=2):
-        del row, draw, attempt, part
+    def further(self, row, draw):
+        del row, draw
         while True:
             yield int(self._taken(8).view(np.uint64)[0])
 
@@ -38,6 +31,6 @@ class ScriptedBits:
         return np.frombuffer(taken, dtype=np.uint8).copy()
 
 
-def fill(method, out, bits):
+def fill(table, out, bits):
     """The draws of one row."""
-    method.fill(out, bits, ROW, np.array([0, len(out)]))
+    table.fill(out, bits, ROW, np.array([0, len(out)]))

@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from inftda.errors import PrivacyError
 from inftda.noise import bits as bits_module
 from inftda.noise.bits import Bits, Secret, SecureSource, SeededSource, draw_seed
+from inftda.noise.distribution import Noise
 
 KEY = bytes(range(32))
 
@@ -47,25 +48,38 @@ def test_words_are_those_of_the_blocks_of_each_row(monkeypatch, dtype, chunk):
 
 
 def test_further_bits_of_a_draw_are_at_addresses_of_their_own():
-    row, draw, attempt = 12345, 77, 3
-    place = 1 << 63 | draw << 32 | attempt << 16
-    more = Bits(KEY).further(row, draw, attempt)
+    row, draw = 12345, 77
+    place = 1 << 63 | draw << 32
+    more = Bits(KEY).further(row, draw)
     expected = np.frombuffer(block(row, place | 2) + block(row, place | 3), "<u8").tolist()
     assert [next(more) for _ in range(4)] == expected
-    pairs = Bits(KEY).blocks(np.array([row, 9]), np.array([draw, 0]), attempt)
-    raw = block(row, place) + block(row, place | 1)
-    assert pairs[0].tolist() == np.frombuffer(raw, "<u8").tolist()
-    other = 1 << 63 | attempt << 16
-    assert pairs[1, 2:].tolist() == np.frombuffer(block(9, other | 1), "<u8").tolist()
 
 
-def test_fields_of_an_address_never_overflow():
-    with pytest.raises(PrivacyError, match=r"2\^16 attempts"):
-        Bits(KEY).blocks(np.zeros(1, np.int64), np.zeros(1, np.int64), 1 << 16)
-    with pytest.raises(PrivacyError, match=r"2\^16 attempts"):
-        next(Bits(KEY).further(0, 0, 0, part=1 << 16))
+def test_fields_of_an_address_never_overflow(monkeypatch):
+    monkeypatch.setattr(bits_module, "_MOST_PARTS", 4)
+    more = Bits(KEY).further(0, 0)
+    assert len({next(more) for _ in range(4)}) == 4
+    with pytest.raises(PrivacyError, match="random bits cannot be right"):
+        next(more)
     with pytest.raises(PrivacyError, match=r"2\^31 draws"):
         Bits(KEY).fill(np.empty(0, np.uint32), np.zeros(1, np.int64), np.array([0, 1 << 31]))
+
+
+@pytest.mark.parametrize("word_bits", [2, 8])
+def test_draws_and_what_settles_them_never_share_a_block(monkeypatch, word_bits):
+    """Words of two bits are nearly always undecided, and words of eight sometimes."""
+    asked, encrypt = [], Bits._encrypt
+
+    def record(self, counters, random):
+        asked.extend(map(tuple, counters.tolist()))
+        encrypt(self, counters, random)
+
+    monkeypatch.setattr(Bits, "_encrypt", record)
+    rows, offsets = np.array([3, 9, 10]), np.array([0, 40, 47, 200])
+    Noise.gaussian(4).table(word_bits).fill(np.empty(200, np.int64), Bits(KEY), rows, offsets)
+    assert len(asked) == len(set(asked))
+    n_further = sum(place >= 1 << 63 for _, place in asked)
+    assert n_further >= {2: 150, 8: 3}[word_bits]
 
 
 @pytest.mark.parametrize("rows", [[3, 3], [4, 3]])
@@ -79,6 +93,18 @@ def test_secure_bits_are_fresh_each_time_whatever_the_labels():
     assert source.is_secure
     found = {source.bits(1, 2).words(2).tobytes() for _ in range(5)}
     assert len(found | {SecureSource().bits(1, 2).words(2).tobytes()}) == 6
+
+
+def test_a_secure_key_is_256_bits_of_the_operating_system(monkeypatch):
+    asked, key = [], bytes(range(32))
+
+    def urandom(n):
+        asked.append(n)
+        return key[:n]
+
+    monkeypatch.setattr(bits_module.os, "urandom", urandom)
+    assert SecureSource().bits().words(4).tobytes() == Bits(key).words(4).tobytes()
+    assert asked == [32]
 
 
 def test_nothing_else_than_the_operating_system_gives_secure_keys(monkeypatch):
@@ -109,6 +135,8 @@ def test_a_secret_gives_the_same_bits_again_also_elsewhere_and_does_not_show_its
     words = one.bits(1, 2).words(4).tolist()
     assert words == one.bits(1, 2).words(4).tolist() == elsewhere.bits(1, 2).words(4).tolist()
     assert words != one.bits(2, 1).words(4).tolist()
+    assert one.bits(1, 23).words(4).tolist() != one.bits(12, 3).words(4).tolist()
+    assert len(one.secret) == 32
     assert words != other.bits(1, 2).words(4).tolist()
     assert str(one.secret) not in repr(one)
     assert "confidential" in repr(one.bits(1))

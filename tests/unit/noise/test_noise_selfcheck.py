@@ -8,9 +8,8 @@ from scipy.stats import chi2
 
 from inftda import selftest
 from inftda.noise.bits import SeededSource
-from inftda.noise.gaussian import DiscreteGaussian
-from inftda.noise.laplace import DiscreteLaplace
-from inftda.selftest import check_gaussian, check_laplace, chi_square_p, self_check_samplers
+from inftda.noise.distribution import Noise
+from inftda.selftest import N_DRAWS, check_draws, chi_square_p, self_check_samplers
 
 SIGMA = pytest.mark.parametrize("sigma", ["0.5", "2", "4.4721", "20", "300", "20000"])
 SEED = SeededSource(11)
@@ -32,24 +31,21 @@ def test_fresh_secure_bits_are_used_by_default():
 @pytest.mark.parametrize("factor", ["1.03", "0.97"])
 def test_a_gaussian_with_a_variance_three_percent_off_is_caught(sigma, factor):
     sigma2 = Fraction(sigma) ** 2
-    wrong = DiscreteGaussian(sigma2 * Fraction(factor))
-    check = check_gaussian("wrong", wrong, sigma2, source=SEED)
+    wrong = Noise.gaussian(sigma2 * Fraction(factor)).sample(N_DRAWS, SEED)
+    check = check_draws(Noise.gaussian(sigma2), wrong)
     assert not check.ok
     assert "p = " in check.detail
 
 
 @pytest.mark.parametrize("factor", ["1.02", "0.98"])
 def test_a_laplace_with_a_scale_two_percent_off_is_caught(factor):
-    wrong = DiscreteLaplace(7 * Fraction(factor))
-    assert not check_laplace("wrong", wrong, 7.0, source=SEED).ok
+    wrong = Noise.laplace(7 * Fraction(factor)).sample(N_DRAWS, SEED)
+    assert not check_draws(Noise.laplace(7), wrong).ok
 
 
-def test_a_sampler_with_one_sign_missing_is_caught():
-    class Folded:
-        def sample(self, n, source):
-            return np.abs(DiscreteGaussian(400).sample(n, source))
-
-    assert not check_gaussian("folded", Folded(), Fraction(400), source=SEED).ok
+def test_draws_without_a_sign_are_caught():
+    law = Noise.gaussian(400)
+    assert not check_draws(law, np.abs(law.sample(N_DRAWS, SEED))).ok
 
 
 def test_a_draw_that_cannot_be_is_caught():

@@ -7,11 +7,11 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from inftda.noise.law import Law
-from inftda.noise.sums import Tail
+from inftda.noise.distribution import Noise
+from inftda.noise.tails import Tail
 
-NARROW, WIDE = Law(Fraction(4)), Law(Fraction(30) ** 2)
-LAPLACE = Law(Fraction(3) ** 2, "laplace")
+NARROW, WIDE = Noise(Fraction(4)), Noise(Fraction(30) ** 2)
+LAPLACE = Noise(Fraction(3) ** 2, "laplace")
 
 
 def chances(law, most=400):
@@ -44,7 +44,7 @@ def test_the_tail_of_a_sum_is_that_of_its_convolution(draws):
 
 
 def test_very_wide_noise_is_kept_in_steps_and_never_understated():
-    law = Law(Fraction(10**6) ** 2)
+    law = Noise(Fraction(10**6) ** 2)
     tail = Tail.of([(law, 2)])
     exact = 1 - NormalDist(0, math.sqrt(2) * 1e6).cdf(4e6)
     assert tail.step > 1

@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
-from inftda.publish import release
+from inftda.pipeline import release
+from inftda.tree.hierarchy import Hierarchy
 from packed_page import unpack
 
 

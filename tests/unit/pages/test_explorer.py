@@ -9,18 +9,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+import inftda
+from inftda.areas.build import build_tree
 from inftda.areas.locations import Gazetteer
-from inftda.evaluation.cells import estimated_leaves
+from inftda.noise.bits import SeededSource
 from inftda.pages import explorer
 from inftda.pages.explorer import Layout, Quality, Table, pack_explorer
 from inftda.pages.packing import Pack
-from inftda.tree import build_tree
 
 
 def packed(made, quality=None, **options):
     """What the explorer holds, and down to which levels."""
-    table = Table(made.tree, *made.leaves(), **options)
-    places = Gazetteer.of(axis.hierarchy for axis in table.tree.axes)
+    table = Table(made.tree.axes, *made.leaves(), **options)
+    places = Gazetteer.of(axis.hierarchy for axis in table.axes)
     return pack_explorer(table, places, None, quality or Quality())
 
 
@@ -94,7 +95,7 @@ def test_tables_with_any_number_of_axes_are_held_whole(request, unpacked, name):
 def test_origin_and_destination_are_laid_out_wherever_they_stand():
     area, mode = {"area": ["a", "b"]}, {"mode": ["car", "ferry"]}
     tree = build_tree(axis={"mode": mode, "destination": area, "origin": area})
-    layout = Layout.of(tree)
+    layout = Layout.of(tree.axes)
     assert [axis.name for axis in layout.axes] == ["origin", "destination", "mode"]
     assert layout.has_trips
     assert layout.is_shared
@@ -107,7 +108,7 @@ def test_origin_and_destination_are_laid_out_wherever_they_stand():
 def test_estimates_and_measurements_bring_intervals(measured, estimated, unpacked):
     quality = Quality.of(measured)
     assert {level.depths for level in measured.tree.levels} <= set(quality.intervals)
-    data, _ = packed(measured, quality, estimated=estimated_leaves(estimated))
+    data, _ = packed(measured, quality, estimated=estimated.leaves())
     header, arrays = unpacked(data)
     assert sum(arrays["estimated.value"]) == measured.total
     tables = {
@@ -128,3 +129,20 @@ def test_an_empty_release_can_be_packed(od, unpacked):
     table = pa.table({**empty, "flow": pa.array([], pa.int64())})
     nothing = replace(od, manifest=replace(od.manifest, total=0, n_flows=0), table=table)
     assert unpacked(packed(nothing)[0])[1]["flows.value"] == []
+
+
+def test_a_page_opens_at_the_finest_level_that_can_be_used(country, unpacked):
+    """Most of what is counted is in numbers that cannot be zero: finer with less noise."""
+    opened = {}
+    for epsilon in (0.02, 1):
+        made = inftda.release(
+            country.flows(), country.areas, epsilon=epsilon, delta=1e-6, source=SeededSource(1)
+        )
+        opened[epsilon] = unpacked(packed(made, Quality.of(made))[0])[0]["opens"]
+        (level,) = {*opened[epsilon]}
+        for at in range(level, 4):
+            name = country.areas.level_name(at)
+            rows = made.flows(name, name, intervals=True).to_pylist()
+            sure = sum(row["flow"] for row in rows if row["grade"] != "D")
+            assert (2 * sure >= made.total) == (at == level)
+    assert opened[0.02] < opened[1]

@@ -5,12 +5,13 @@ import pytest
 from markup import Markup
 
 import inftda
-from inftda.disclosure.compare import compare, write_methods_page
-from inftda.hierarchy import Hierarchy
+from inftda.confidential.compare import compare, write_methods_page
+from inftda.confidential.confidential_page import write_confidential_page
 from inftda.noise.bits import SeededSource
-from inftda.pages.report import report, write_confidential_page
-from inftda.previews.page import write_preview_page
-from inftda.truth import Truth
+from inftda.pages.report import report
+from inftda.planning.preview_page import write_preview_page
+from inftda.reading.truth import Truth
+from inftda.tree.hierarchy import Hierarchy
 
 #: Codes and names a careless page would obey.
 HOSTILE = (
@@ -22,12 +23,15 @@ HOSTILE = (
     "\u2028&amp;<b>",
 )
 LEVELS = {"hostile": ("<i>group", "</title><script>x"), "harmless": ("group", "town")}
-ANSWERS = ("name", "intended_use", "data_product_region", "description")
 
 
 def flows(codes):
     return pa.table(
-        {"origin": codes * 2, "destination": [codes[0]] * 6 + codes[::-1], "count": [500] * 12}
+        {
+            "origin": codes * 2,
+            "destination": [codes[0]] * 6 + codes[::-1],
+            "count": [*range(500, 512)],
+        }
     )
 
 
@@ -45,11 +49,8 @@ def write(page, kind, folder):
         return write_methods_page(compare(table, areas, **budget, seed=1), out)
     made = inftda.release(table, areas, **budget, out=folder / f"release-{kind}")
     if page == "summary":
-        about = dict.fromkeys(ANSWERS, codes[0])
-        about |= {"data_curators": codes[:2], "registry_authors": codes[2:3]}
-        about["publication_date"] = "2026-01-31"
         folder = inftda.dossier(
-            folder / f"release-{kind}", about=about, out=folder / kind, selftest=False
+            folder / f"release-{kind}", title=codes[0], out=folder / kind, selftest=False
         )
         return folder / "summary.html"
     if page == "confidential":

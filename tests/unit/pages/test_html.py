@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from importlib.resources import files
 
 import pytest
 from jinja2 import UndefinedError
@@ -40,7 +41,7 @@ def test_a_fact_that_is_missing_is_an_error_and_no_gap():
 
 
 def test_the_policy_allows_this_script_and_style_and_nothing_from_the_network():
-    style, code = html.asset("style.css"), html.explorer_script()
+    style, code = html.asset("style.css"), html.script("explore.mjs")
     rules = dict(rule.split(" ", 1) for rule in html.policy(style, code).split("; "))
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     assert rules["default-src"] == "'none'"
@@ -50,14 +51,15 @@ def test_the_policy_allows_this_script_and_style_and_nothing_from_the_network():
 
 
 def test_script_and_style_hold_nothing_that_ends_their_element_or_leaves_the_page():
-    sheets = [html.asset(name) for name in ("style.css", "charts.css", "summary.css")]
-    for content in (*sheets, html.explorer_script()):
+    names = [entry.name for entry in files("inftda.pages").joinpath("assets").iterdir()]
+    assert {"style.css", "explore.mjs", "changes.mjs"} <= {*names}
+    for content in map(html.asset, names):
         assert "</" not in content
         assert "<!--" not in content
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", content)
-    # Text may become markup only through these; none is used.
-    into_markup = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\("
-    assert not re.search(into_markup, html.explorer_script())
+        # Text may become markup only through these; none is used.
+        into_markup = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\("
+        assert not re.search(into_markup, content)
 
 
 def test_no_template_takes_a_fact_for_markup():

@@ -7,15 +7,16 @@ from dataclasses import replace
 import pytest
 from markup import Markup
 
-from inftda.evaluation.stated import level_rows
+from inftda.confidential.confidential_page import write_confidential_page
 from inftda.pages.html import NOTICE
-from inftda.pages.report import report, write_confidential_page
+from inftda.pages.report import report
+from inftda.pipeline import release
 from inftda.privacy.risk import PRECEDENTS, risk_of
 from inftda.privacy.unit import Unit
-from inftda.publication.trust import use_notes
-from inftda.publish import release
+from inftda.publication.reliability import use_notes
+from inftda.publication.stated import level_rows
 from inftda.reading import Columns
-from inftda.truth import Truth
+from inftda.reading.truth import Truth
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_a_page_is_one_well_formed_file_that_loads_nothing(page, od):
     assert not [a for _, a in found if any(name.startswith("on") for name in a)]
     ids = {a["id"] for _, a in found if "id" in a}
     links = {a["href"][1:] for tag, a in found if tag == "a" and a["href"] not in sources}
-    assert links == {"promise", "accuracy", "explore", "technical"} <= ids
+    assert links == {"guarantee", "accuracy", "explore", "technical"} <= ids
 
 
 def test_a_release_made_with_a_seed_is_marked(page, od):
@@ -45,14 +46,14 @@ def test_a_release_made_with_a_seed_is_marked(page, od):
     for made, is_marked in ((od, True), (private, False)):
         words = Markup(page(made)).words
         assert ("NOT PRIVATE" in words) == is_marked
-        assert (risk in words) == (not is_marked), "a seed promises nothing"
+        assert (risk in words) == (not is_marked), "a seed gives no guarantee"
 
 
 @pytest.mark.parametrize("name", ["three_axes", "one_axis"])
 def test_tables_without_trips_have_cells_and_no_trips_pairs_or_areas(page, request, name):
     words = Markup(page(request.getfixturevalue(name))).words
     assert re.search(r"entries by (disease|kind) \(3\)", words)
-    assert "A cell that is missing from the table" in words
+    assert "a cell that is missing from the table" in words
     assert not re.search(r"\b(pairs?|trips)\b", words)
 
 
@@ -65,7 +66,7 @@ def test_tables_without_trips_have_cells_and_no_trips_pairs_or_areas(page, reque
         {"columns": Columns(unplaceable="outside"), "epsilon": 1, "delta": 1e-6},
     ],
 )
-def test_the_promise_states_the_numbers_of_the_manifest(page, country, choice):
+def test_the_guarantee_states_the_numbers_of_the_manifest(page, country, choice):
     made = release(country.flows(), country.areas, **choice)
     words, plan = Markup(page(made)).words, made.manifest.plan
     assert made.manifest.protected in words
@@ -74,17 +75,17 @@ def test_the_promise_states_the_numbers_of_the_manifest(page, country, choice):
     sigmas = sorted(level.sigma for level in plan.levels)
     ends = dict.fromkeys(f"{sigma:.3g}" for sigma in (sigmas[0], sigmas[-1]))
     assert f"Noise (σ) {'–'.join(ends)} standard deviation" in words  # noqa: RUF001 - as it is
-    assert ("promise is weak" in words) == (choice.get("epsilon") == 30)
+    assert ("guarantee is weak" in words) == (choice.get("epsilon") == 30)
     assert ("Epsilon (ε)" in words) == ("epsilon" in choice)
     is_public = "The overall total is the true one" in words
     assert is_public == plan.unit.root_is_public
     assert ("What was counted:" in words) == ("columns" in choice)
 
 
-def test_the_numbers_come_first_then_their_quality_then_the_promise(page, od):
+def test_the_numbers_come_first_then_their_accuracy_then_the_guarantee(page, od):
     found = Markup(page(od))
     sections = [a["id"] for tag, a in found.seen if tag == "section"]
-    assert sections == ["explore", "accuracy", "promise", "technical"]
+    assert sections == ["explore", "accuracy", "guarantee", "technical"]
     for words in use_notes(od):
         assert f"{words[:1].upper()}{words[1:]}." in found.words
     assert f"At the finest level {od.uses[-1].describe()}." in found.words
@@ -101,11 +102,12 @@ def test_every_level_has_its_noise_and_what_is_guaranteed(page, od):
 def test_intervals_and_grades_are_explained_where_there_are_any(
     page, country, across, measurements
 ):
-    budget = {"epsilon": 1, "delta": 1e-6, "measurements": measurements, "across": across}
+    budget = {"epsilon": 1, "delta": 1e-6, "measurements": measurements, "cross_tables": across}
     words = Markup(page(release(country.flows(), country.areas, **budget))).words
     has_intervals = measurements == "all"
     assert ("Intervals in the explorer" in words) == has_intervals
-    assert ("up to 10 % A, 25 % B, 50 % C, or D, which may be zero" in words) == has_intervals
+    rule = "up to 10 % A, 25 % B, 50 % C, or D, which may be off by more than half"
+    assert (rule in words) == has_intervals
     assert ("Only totals of areas have intervals" in words) == (not has_intervals and across > 0)
     assert ("No interval is known" in words) == (not has_intervals and not across)
     assert ("Totals of areas were measured separately" in words) == (across > 0)

@@ -7,10 +7,10 @@ import shapely
 
 from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError
-from inftda.hierarchy import Hierarchy
 from inftda.pages import shapes
 from inftda.pages.shapes import known_shapes, read_shapes
-from inftda.places import Places
+from inftda.tree.hierarchy import Hierarchy
+from inftda.tree.places import Places
 
 AREAS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
 

@@ -10,35 +10,42 @@ from hypothesis import strategies as st
 from oracle import delta_by_convolution, delta_by_enumeration
 
 from inftda.errors import PrivacyError
-from inftda.numbers import MAX_RHO, round_up
+from inftda.noise.distribution import Noise
+from inftda.options import Accountant
 from inftda.privacy import accounting
+from inftda.privacy.accountants import ACCOUNTANTS, AUTO, EXACT, ZCDP, privacy_curve, resolve
 from inftda.privacy.accounting import (
-    Noise,
     Share,
     commensurable,
     delta_of,
     epsilon_of,
     max_rho,
     noise_at,
-    privacy_curve,
-    resolve,
+    with_noise,
 )
+from inftda.privacy.unit import Sensitivity
 from inftda.selftest import self_check_accounting
+from inftda.util.exact_numbers import MAX_RHO, round_up
 
-SIX_LEVELS = [Share(Fraction(1), 2, 2)] * 6
-ADD_REMOVE = [Share(Fraction(1), 1, 1)] * 7
-GEOMETRIC = [Share(Fraction(13, 10) ** k, 2, 2) for k in range(6)]
+TWO_CELLS = Sensitivity(squared=2, sides=2)
+SIX_LEVELS = [Share(Fraction(1), TWO_CELLS)] * 6
+ADD_REMOVE = [Share(Fraction(1), Sensitivity(1, 1))] * 7
+GEOMETRIC = [Share(Fraction(13, 10) ** k, TWO_CELLS) for k in range(6)]
 ROUNDED = commensurable(GEOMETRIC, 6)
-THREE_TRIPS = [Share(Fraction(1), 18, 2, "gaussian", 3)] * 6
+THREE_TRIPS = [Share(Fraction(1), Sensitivity(18, 2, trips=3))] * 6
 
 
 def sigma_of(accountant, epsilon, *, shares=SIX_LEVELS, delta=1e-8):
     rho = max_rho(accountant, epsilon=epsilon, delta=delta, shares=shares)
-    return math.sqrt(noise_at(rho, shares)[0].sigma2)
+    return math.sqrt(noise_at(rho, shares)[0].square)
+
+
+def parts_at(rho, shares):
+    return with_noise(noise_at(rho, shares), shares)
 
 
 def uniform(sigma2, *, n_levels=6):
-    return [Noise(Fraction(sigma2), 2, 2)] * n_levels
+    return [(Noise.gaussian(Fraction(sigma2)), TWO_CELLS)] * n_levels
 
 
 @pytest.mark.parametrize(
@@ -60,10 +67,10 @@ def test_the_library_accountant_asks_for_hardly_more_noise(epsilon, shares):
     step = math.sqrt(2 * rho) / 2000
     composed = None
     with np.errstate(all="ignore"):  # logarithms of 0 are meant in the library
-        for part in noise:
+        for part, share in zip(noise, shares, strict=True):
             one = privacy_loss_distribution.from_discrete_gaussian_mechanism(
-                math.sqrt(part.sigma2), value_discretization_interval=step
-            ).self_compose(part.sides)
+                math.sqrt(part.square), value_discretization_interval=step
+            ).self_compose(share.sensitivity.sides)
             composed = one if composed is None else composed.compose(one)
         found = composed.get_delta_for_epsilon(epsilon)
     assert 0.999e-8 <= found <= 1.15e-8
@@ -77,8 +84,8 @@ def test_calibrated_noise_keeps_the_promise_and_less_noise_does_not(
     accountant, delta, epsilon, shares
 ):
     rho = max_rho(accountant, epsilon=epsilon, delta=delta, shares=shares)
-    kept = privacy_curve(accountant, noise_at(rho, shares))(epsilon)
-    broken = privacy_curve(accountant, noise_at(rho * Fraction(1001, 1000), shares))(epsilon)
+    kept = privacy_curve(accountant, parts_at(rho, shares))(epsilon)
+    broken = privacy_curve(accountant, parts_at(rho * Fraction(1001, 1000), shares))(epsilon)
     assert 0.999 * delta < kept <= delta < broken
 
 
@@ -86,7 +93,10 @@ def test_calibrated_noise_keeps_the_promise_and_less_noise_does_not(
 @pytest.mark.parametrize("epsilon", [1, 4])
 def test_calibrated_noise_keeps_the_promise_by_ball_arithmetic(epsilon, shares):
     rho = max_rho("auto", epsilon=epsilon, delta=1e-8, shares=shares)
-    sigma2, cells = noise_at(rho, shares)[0].sigma2, sum(share.sides for share in shares)
+    sigma2, cells = (
+        noise_at(rho, shares)[0].square,
+        sum(share.sensitivity.sides for share in shares),
+    )
     low, high = delta_by_convolution(sigma2, cells, epsilon)
     assert 0.999e-8 < low <= high <= 1e-8
     low, _ = delta_by_convolution(sigma2 * Fraction(999, 1000), cells, epsilon)
@@ -97,10 +107,10 @@ def test_calibrated_noise_keeps_the_promise_by_ball_arithmetic(epsilon, shares):
 @pytest.mark.parametrize("variances", [(7, 12), (3, 2, 5), ("1/2", "1/3"), ("40/3", 10)])
 def test_unequal_noise_is_accounted_for_above_the_truth_and_close(epsilon, variances):
     variances = [Fraction(variance) for variance in variances]
-    noise = [Noise(variance, 1, 1) for variance in variances]
+    parts = [(Noise.gaussian(variance), Sensitivity(1, 1)) for variance in variances]
     truth = delta_by_enumeration(variances, epsilon)
-    assert truth <= delta_of("exact", epsilon=epsilon, noise=noise) <= 1.0001 * truth
-    assert delta_of("zcdp", epsilon=epsilon, noise=noise) > 1.15 * truth
+    assert truth <= delta_of("exact", epsilon=epsilon, parts=parts) <= 1.0001 * truth
+    assert delta_of("zcdp", epsilon=epsilon, parts=parts) > 1.15 * truth
 
 
 @given(
@@ -113,12 +123,12 @@ def test_shares_become_whole_multiples_of_one_unit(weights, n_tables, sensitivit
     n_levels = max(1, len(weights) - n_tables)
     root, below = sensitivities
     squared = [root, *[below] * (len(weights) - 1)]
-    asked = [Share(weight, d, d) for weight, d in zip(weights, squared, strict=True)]
+    asked = [Share(weight, Sensitivity(d, d)) for weight, d in zip(weights, squared, strict=True)]
     found = commensurable(asked, n_levels)
     if n_levels == len(weights) or found != tuple(asked):  # else a table may have hardly a share
-        assert resolve("exact", noise_at(Fraction(1, 7), found)) == "exact"
-    precision = [1 / share.variance for share in found]
-    wanted = [1 / share.variance for share in asked]
+        assert resolve("exact", parts_at(Fraction(1, 7), found)) is EXACT
+    precision = [1 / share.square for share in found]
+    wanted = [1 / share.square for share in asked]
     whole = [p * max(wanted) / (w * max(precision)) for p, w in zip(precision, wanted, strict=True)]
     assert all(part >= 1 for part in whole[:n_levels]), "levels are rounded up"
     assert all(part <= 1 for part in whole[n_levels:]), "tables are rounded down"
@@ -129,47 +139,52 @@ def test_the_rounding_of_shares_is_below_a_hundredth_where_that_is_possible():
     asked = [share.weight / GEOMETRIC[-1].weight for share in GEOMETRIC]
     assert all(a <= r <= a * Fraction(101, 100) for r, a in zip(relative, asked, strict=True))
     assert relative != asked
-    simple = [Share(Fraction(weight), 2, 2) for weight in (3, 5, 256)]
+    simple = [Share(Fraction(weight), TWO_CELLS) for weight in (3, 5, 256)]
     assert [share.weight / 2 for share in commensurable(simple, 3)] == [3, 5, 256]
-    steep = commensurable([Share(Fraction(100) ** k, 2, 2) for k in range(4)], 4)
+    steep = commensurable([Share(Fraction(100) ** k, TWO_CELLS) for k in range(4)], 4)
     assert [share.weight / 2 for share in steep] == [1, 1, 3, 256]
 
 
 def test_several_trips_and_tables_with_hardly_a_share_stay_as_they_are():
     assert commensurable(THREE_TRIPS, 6) == tuple(THREE_TRIPS)
-    tiny = [Share(Fraction(1), 2, 2), Share(Fraction(1, 300), 2, 2)]
+    tiny = [Share(Fraction(1), TWO_CELLS), Share(Fraction(1, 300), TWO_CELLS)]
     assert commensurable(tiny, 1) == tuple(tiny)
-    assert resolve("auto", noise_at(Fraction(1), tiny)) == "zcdp"
+    assert resolve("auto", parts_at(Fraction(1), tiny)) is ZCDP
 
 
 @pytest.mark.parametrize("epsilon", [20, 60, 200, 700])
 def test_calibration_with_little_noise_returns_what_it_tried(epsilon):
     rho = max_rho("exact", epsilon=epsilon, delta=1e-8, shares=SIX_LEVELS)
     (level, *_) = noise_at(rho, SIX_LEVELS)
-    assert delta_by_convolution(level.sigma2, 12, epsilon)[1] <= 1e-8
+    assert delta_by_convolution(level.square, 12, epsilon)[1] <= 1e-8
 
 
 @pytest.mark.parametrize("name", ["auto", "exact", "zcdp"])
 @pytest.mark.parametrize("sigma2", ["4", "400"])
 def test_epsilon_and_delta_are_inverse_on_the_safe_side(name, sigma2):
-    noise = uniform(sigma2)
-    epsilon = epsilon_of(name, delta=1e-6, noise=noise)
-    assert 0.999e-6 < delta_of(name, epsilon=epsilon, noise=noise) <= 1e-6
-    assert delta_of(name, epsilon=0.999 * epsilon, noise=noise) > 1e-6
+    parts = uniform(sigma2)
+    epsilon = epsilon_of(name, delta=1e-6, parts=parts)
+    assert 0.999e-6 < delta_of(name, epsilon=epsilon, parts=parts) <= 1e-6
+    assert delta_of(name, epsilon=0.999 * epsilon, parts=parts) > 1e-6
 
 
 def test_a_large_delta_needs_no_epsilon():
-    assert epsilon_of("exact", delta=0.9, noise=uniform(10**6)) == 0.0
+    assert epsilon_of("exact", delta=0.9, parts=uniform(10**6)) == 0.0
 
 
 def test_the_tightest_valid_accountant_is_taken():
     ask = {"epsilon": 1, "delta": 1e-8}
     for shares in (SIX_LEVELS, ROUNDED):
-        assert resolve("auto", noise_at(Fraction(1), shares)) == "exact"
+        assert resolve("auto", parts_at(Fraction(1), shares)) is EXACT
         rho = max_rho("auto", shares=shares, **ask)
         assert rho > Fraction("1.1") * max_rho("zcdp", shares=shares, **ask)
-    assert resolve("auto", noise_at(Fraction(1), THREE_TRIPS)) == "zcdp"
-    assert resolve("zcdp", noise_at(Fraction(1), SIX_LEVELS)) == "zcdp"
+    assert resolve("auto", parts_at(Fraction(1), THREE_TRIPS)) is ZCDP
+    assert resolve("zcdp", parts_at(Fraction(1), SIX_LEVELS)) is ZCDP
+
+
+def test_help_names_all_accountants():
+    known = [AUTO, *(one.name for one in ACCOUNTANTS)]
+    assert Accountant.__metadata__[0].metavar.split("|") == known
 
 
 @pytest.mark.parametrize(
@@ -201,11 +216,17 @@ def test_numbers_may_be_fractions_or_text():
 
 
 @pytest.mark.parametrize(
-    "noise", [[], [(Fraction(0), 2, 2)], [(Fraction(1), 0, 0)], [(Fraction(1), 2, 1)]]
+    "parts",
+    [
+        [],
+        [(Noise(Fraction(0)), TWO_CELLS)],
+        [(Noise.gaussian(1), Sensitivity(0, 0))],
+        [(Noise.gaussian(1), Sensitivity(2, 1))],
+    ],
 )
-def test_noise_that_makes_no_sense_is_refused(noise):
+def test_noise_that_makes_no_sense_is_refused(parts):
     with pytest.raises(PrivacyError):
-        delta_of("zcdp", epsilon=1, noise=noise)
+        delta_of("zcdp", epsilon=1, parts=parts)
 
 
 def test_rho_ends_where_it_means_nothing():
@@ -228,12 +249,9 @@ def test_simple_variances_stay_as_they_are():
 
 def test_the_self_check_passes_and_can_fail(monkeypatch):
     assert all(check.ok for check in self_check_accounting())
-    honest, largest = privacy_curve, accounting._largest_rho
+    honest, largest = EXACT.curve, accounting._largest_rho
     monkeypatch.setattr(accounting, "_largest_rho", largest.__wrapped__)  # forgets what it found
-    monkeypatch.setattr(
-        "inftda.privacy.accounting.privacy_curve",
-        lambda name, noise: lambda e: honest(name, noise)(e) * (1 if name == "zcdp" else 0.8),
-    )
+    monkeypatch.setattr(EXACT, "curve", lambda parts: lambda e: honest(parts)(e) * 0.8)
     failed = [check.name for check in self_check_accounting() if not check.ok]
     assert "delta equals its definition" in failed
-    assert any("known noise scales" in name for name in failed)
+    assert any("known noise" in name for name in failed)

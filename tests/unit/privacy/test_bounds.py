@@ -11,24 +11,24 @@ import numpy as np
 import pytest
 
 from fake_noise import release
-from inftda import DiscreteLaplace
+from inftda import Noise
 from inftda.errors import BudgetError, PrivacyError
-from inftda.evaluation.cells import Cells
-from inftda.hierarchy import Hierarchy
 from inftda.mechanism.reference import algorithm_3
 from inftda.noise.bits import SeededSource
+from inftda.noise.tails import tail_bound
 from inftda.privacy.bounds import (
     _Gaussian,
-    _GaussianTail,
     _Laplace,
     _largest_share,
     _least,
     error_bounds,
 )
-from inftda.privacy.plan import make_plan
+from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import Unit
+from inftda.publication.numbered_cells import NumberedCells
+from inftda.reading.truth import Truth
 from inftda.tree import Axis, Tree
-from inftda.truth import Truth
+from inftda.tree.hierarchy import Hierarchy
 
 BRANCHES = (5, 6, 7)
 
@@ -91,7 +91,7 @@ def test_the_inequalities_behind_the_bounds_hold_and_are_reached():
 
 def draws(rng, law, shape):
     if law.is_laplace:
-        return DiscreteLaplace(law.scale).sample(shape, SeededSource(int(rng.integers(2**60))))
+        return law.sample(shape, SeededSource(int(rng.integers(2**60))))
     sigma2 = float(law.square)
     reach = math.ceil(12 * math.sqrt(sigma2))
     values = np.arange(-reach, reach + 1)
@@ -126,7 +126,7 @@ def sparse_leaves(rng, n):
 @pytest.mark.parametrize("unit", [Unit(), Unit("add-remove")], ids=["public", "noised"])
 def test_simulated_releases_keep_the_guarantee_and_come_close(unit):
     tree, n_runs, beta = one_axis_tree(), 120, 0.05
-    plan = make_plan(tree, unit, epsilon=3, delta=1e-8)
+    plan = make_plan(tree, unit, epsilon=3, delta=1e-8, method="paper")
     bounds = error_bounds(tree, plan, beta)
     rng = np.random.default_rng(7)
     leaves = sparse_leaves(rng, tree.levels[-1].n_nodes)
@@ -149,7 +149,7 @@ def exact_tail(sigma2, t, n_summands=1):
 @pytest.mark.parametrize("n_summands", [1, 2])
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 7.0, 49.0, 51.0, 200.0])
 def test_tails_are_never_understated_and_tight(sigma, n_summands):
-    tail = _GaussianTail(sigma**2, n_summands)
+    tail = tail_bound(Noise.gaussian(sigma**2), n_summands)
     for t in {0, 1, math.ceil(0.9 * sigma), math.ceil(3 * sigma), math.ceil(7 * sigma)}:
         truth = exact_tail(sigma**2, t, n_summands)
         assert truth * (1 - 1e-10) <= tail(t) <= truth * 1.02 + 1e-109
@@ -158,7 +158,7 @@ def test_tails_are_never_understated_and_tight(sigma, n_summands):
 @pytest.mark.parametrize("sigma", [0.5, 3.0, 60.0])
 @pytest.mark.parametrize("cells", [1, 20, 10**6])
 def test_the_quantile_of_the_largest_draw_is_exact(sigma, cells):
-    noise = _Gaussian(cells, 2, sigma**2)
+    noise = _Gaussian(cells, 2, Noise.gaussian(sigma**2))
     found = noise.quantile_of_largest(0.05)
 
     def all_within(t):
@@ -182,7 +182,7 @@ def test_noise_above_the_mean_of_siblings_is_never_understated(sigma, siblings):
     own[:: siblings - 1] = single
     law = np.convolve(own, others)
     values = (np.arange(len(law)) - len(law) // 2) / siblings
-    noise = _Gaussian(1000, siblings, sigma**2)
+    noise = _Gaussian(1000, siblings, Noise.gaussian(sigma**2))
     for beta in (0.05, 1e-4):
         # `too_much` holds for any number of siblings up to this one: the loosest of them.
         found = noise.too_much(0, beta)
@@ -203,9 +203,9 @@ def test_the_largest_share_is_the_largest():
 
 def test_a_noised_total_is_off_by_one_draw():
     tree = one_axis_tree()
-    plan = make_plan(tree, Unit("add-remove"), epsilon=1, delta=1e-8)
+    plan = make_plan(tree, Unit("add-remove"), epsilon=1, delta=1e-8, method="paper")
     root, first, *_ = error_bounds(tree, plan)
-    sigma2 = float(plan.levels[0].sigma2)
+    sigma2 = float(plan.levels[0].noise.square)
     share = 0.05 / 4
     assert root.over == root.under == root.max_error
     assert 2 * exact_tail(sigma2, root.over) <= share < 2 * exact_tail(sigma2, root.over - 1)
@@ -215,7 +215,7 @@ def test_a_noised_total_is_off_by_one_draw():
 def test_a_public_total_is_exact_and_trivial_steps_add_nothing():
     areas = Hierarchy.read({"a": list("xxyy"), "b": list("xxyy"), "c": list("1234")})
     tree = Tree.build([Axis("area", areas)], ["area"] * 3)
-    bounds = error_bounds(tree, make_plan(tree, Unit(), epsilon=1, delta=1e-8))
+    bounds = error_bounds(tree, make_plan(tree, Unit(), epsilon=1, delta=1e-8, method="paper"))
     assert bounds[0].max_error == 0
     assert bounds[2].max_error == bounds[1].max_error < bounds[3].max_error
 
@@ -233,7 +233,7 @@ def test_a_thousand_billion_cells_are_no_obstacle():
     class Shape:
         levels = (Root(), Wide())
 
-    plan = make_plan(Shape(), Unit(), epsilon=1, delta=1e-8)
+    plan = make_plan(Shape(), Unit(), epsilon=1, delta=1e-8, method="paper")
     bound = error_bounds(Shape(), plan)[1]
     sigma = plan.levels[0].sigma
     assert 7 * sigma < bound.over < 9 * sigma
@@ -243,13 +243,13 @@ def test_a_thousand_billion_cells_are_no_obstacle():
 @pytest.mark.parametrize("beta", [0, 1, -0.1, 2, math.nan, 1e-12, "0.05", None])
 def test_a_beta_that_is_no_probability_is_refused(beta):
     tree = one_axis_tree()
-    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8)
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, method="paper")
     with pytest.raises(PrivacyError, match="beta"):
         error_bounds(tree, plan, beta)
 
 
 def test_a_plan_for_another_tree_is_refused():
-    plan = make_plan(one_axis_tree((2, 2)), Unit(), rho=Fraction(1))
+    plan = make_plan(one_axis_tree((2, 2)), Unit(), rho=Fraction(1), method="paper")
     with pytest.raises(BudgetError, match="plan anew"):
         error_bounds(one_axis_tree(), plan)
 
@@ -260,8 +260,7 @@ def test_a_plan_for_another_tree_is_refused():
 def with_laplace(plan, scale, n_levels=1):
     """The last levels of a plan with Laplace noise."""
     rest, last = plan.levels[:-n_levels], plan.levels[-n_levels:]
-    square = Fraction(scale) ** 2
-    laplace = (replace(level, sigma2=square, family="laplace") for level in last)
+    laplace = (replace(level, noise=Noise.laplace(Fraction(scale))) for level in last)
     return replace(plan, levels=(*rest, *laplace))
 
 
@@ -283,7 +282,7 @@ def law_with_mean(scale, b, sign):
 
 @pytest.mark.parametrize("scale", ["0.05", "0.3", "1", "7", "60"])
 def test_laplace_tails_are_sums_of_probabilities(scale):
-    noise, size = _Laplace(1, 2, float(scale)), float(scale)
+    noise, size = Noise.laplace(scale), float(scale)
     with localcontext(prec=60):
         reach = math.ceil(90 * size) + 20
         weights = [(-abs(x) / Decimal(scale)).exp() for x in range(-reach, reach + 1)]
@@ -296,14 +295,14 @@ def test_laplace_tails_are_sums_of_probabilities(scale):
             others = (at_least[max(t + 1 - x + reach, 0)] for x in range(t + 1 - reach, reach + 1))
             two = sum(p * q for p, q in zip(law[t + 1 :], others, strict=True))
             for n_summands, truth in ((1, one), (2, two)):
-                found = Decimal(noise.tail(n_summands)(t))
+                found = Decimal(tail_bound(noise, n_summands)(t))
                 assert truth <= found <= truth * Decimal(1 + 3e-9) + Decimal("2e-110")
 
 
 @pytest.mark.parametrize("b", [2, 3, 4, 12])
 @pytest.mark.parametrize("scale", [0.1, 0.6, 2.0, 5.0])
 def test_laplace_noise_beside_the_mean_of_siblings_is_never_understated(scale, b):
-    noise = _Laplace(1000, b, scale)
+    noise = _Laplace(1000, b, Noise.laplace(scale))
     for sign, p in [(-1, 0.05), (-1, 1e-7), (1, 0.05), (1, 1e-7)]:
         if (b, sign) == (2, -1):
             continue
@@ -323,16 +322,17 @@ def test_laplace_bounds_cover_every_number_of_siblings():
     for _ in range(200):
         scale, siblings = float(np.exp(rng.uniform(-3, 6))), int(rng.integers(3, 400))
         above, cells = int(rng.integers(0, 60 * (1 + scale))), int(10 ** rng.uniform(1, 9))
-        noise, beta = _Laplace(cells, siblings, scale), float(10 ** rng.uniform(-6, -1))
+        one, beta = Noise.laplace(scale), float(10 ** rng.uniform(-6, -1))
+        noise = _Laplace(cells, siblings, one)
         sizes = range(3, siblings + 1)
         shares = [noise._combined(b, -1, beta / cells) + (above - 1) / b for b in sizes]
         assert noise.too_much(above, beta) >= math.floor(1 + max(shares))
-        assert noise.too_much(above, beta) >= _Laplace(cells, 2, scale).too_much(above, beta)
+        assert noise.too_much(above, beta) >= _Laplace(cells, 2, one).too_much(above, beta)
         below = [noise.below_mean(b, beta / cells) for b in range(2, siblings + 1)]
         assert (np.diff(below) < 0).all()
         corners = [
             min(
-                _least(noise.tail(1), beta / cells / 2) + (b - 1) // 2,
+                _least(tail_bound(noise.noise, 1), beta / cells / 2) + (b - 1) // 2,
                 1 + max(above - 1, 0) / b + noise.below_mean(b, beta / cells / 2),
             )
             for b in range(2, siblings + 1)
@@ -342,7 +342,7 @@ def test_laplace_bounds_cover_every_number_of_siblings():
 
 def test_laplace_bounds_grow_with_all_that_makes_errors_larger():
     def bounds(cells=1000, siblings=9, scale=4.0, above=30, beta=0.01):
-        noise = _Laplace(cells, siblings, scale)
+        noise = _Laplace(cells, siblings, Noise.laplace(scale))
         return np.array(
             [
                 noise.quantile_of_largest(beta),
@@ -365,9 +365,9 @@ def test_laplace_bounds_grow_with_all_that_makes_errors_larger():
 def test_drawn_laplace_noise_keeps_to_the_bounds(scale, b):
     """What the bounds are about happens with a probability of 0.1 at most, in 4,000 trials."""
     n_trials, n_groups, beta = 4000, 5, 0.1
-    drawn = DiscreteLaplace(scale).sample(n_trials * n_groups * b, SeededSource(5))
+    drawn = Noise.laplace(scale).sample(n_trials * n_groups * b, SeededSource(5))
     z = drawn.reshape(n_trials, n_groups, b)
-    noise = _Laplace(n_groups * b, b, float(Fraction(scale)))
+    noise = _Laplace(n_groups * b, b, Noise.laplace(scale))
     least, sizes = z.min(axis=2), np.sort(np.abs(z), axis=2)
     # The largest |z_j| - z_i of siblings: j is the largest in size, or i is and j comes next.
     pair = np.where(sizes[..., -1] == -least, sizes[..., -2], sizes[..., -1]) - least
@@ -387,7 +387,7 @@ def test_simulated_releases_with_laplace_noise_keep_the_guarantee_and_come_close
     rng, beta = np.random.default_rng(seed), 0.05
     tree = one_axis_tree(rng.integers(2, 8, 3).tolist())
     unit = Unit("add-remove") if seed % 2 else Unit()
-    plan = make_plan(tree, unit, epsilon=3, delta=1e-8)
+    plan = make_plan(tree, unit, epsilon=3, delta=1e-8, method="paper")
     scale = rng.choice(["1/2", "5/2", "7"])
     plan = with_laplace(plan, scale, n_laplace or len(plan.levels))
     bounds = error_bounds(tree, plan, beta)
@@ -402,7 +402,7 @@ def test_simulated_releases_with_laplace_noise_keep_the_guarantee_and_come_close
 
 def test_a_laplace_leaf_changes_the_bounds_of_the_leaves_only():
     tree = one_axis_tree()
-    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8)
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, method="paper")
     plain, changed = error_bounds(tree, plan), error_bounds(tree, with_laplace(plan, 2))
     assert changed[:-1] == plain[:-1]
     assert plain[-2].max_error <= changed[-1].max_error < plain[-1].max_error
@@ -411,14 +411,16 @@ def test_a_laplace_leaf_changes_the_bounds_of_the_leaves_only():
 def test_totals_are_hard_where_the_mechanism_says_so():
     """It compares variances: that of Laplace noise is about twice the square of its scale."""
     tree = across_tree()
-    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, across=0.05)
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, cross_tables=0.05, method="paper")
     table = next(table for table in plan.tables if table.depths == (0, 0, 1))
-    marginal = next(t for t in tree.off_tree if t.depths == table.depths)
+    marginal = next(t for t in tree.cross_tables if t.depths == table.depths)
     # By squares the groups have too few parents, by variances enough.
-    scale = Fraction(math.sqrt(0.7 * 20 * table.sigma2 / marginal.level.most_parents))
+    scale = Fraction(math.sqrt(0.7 * 20 * table.noise.square / marginal.level.most_parents))
     priced = with_laplace(plan, scale)
     noise = priced.levels[-1].noise
-    assert marginal.hard_from(float(noise.square / table.sigma2)) > marginal.level.most_parents
+    assert (
+        marginal.hard_from(float(noise.square / table.noise.square)) > marginal.level.most_parents
+    )
     assert marginal.hard_from((noise.sigma / table.sigma) ** 2) < marginal.level.most_parents
     leaf, plain = error_bounds(tree, priced)[-1], error_bounds(tree, without_tables(priced))[-1]
     assert leaf.over - plain.over == math.ceil(noise.sigma) + math.ceil(4 * noise.sigma) + 1
@@ -441,7 +443,7 @@ def without_tables(plan):
 
 def test_prices_add_what_theorem_4_says_and_short_axes_more():
     tree = across_tree()
-    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, across=0.05)
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, cross_tables=0.05, method="paper")
     sigma = plan.levels[0].sigma
     priced, plain = error_bounds(tree, plan), error_bounds(tree, without_tables(plan))
     one, four = math.ceil(sigma), math.ceil(4 * sigma)
@@ -461,7 +463,7 @@ def test_prices_add_what_theorem_4_says_and_short_axes_more():
 def test_bounds_hold_for_releases_with_prices(n_modes):
     """At a beta of 1e-3 none of 40 releases may be further off."""
     tree = across_tree(n_modes)
-    plan = make_plan(tree, Unit(), epsilon=2, delta=1e-6, across=0.08)
+    plan = make_plan(tree, Unit(), epsilon=2, delta=1e-6, cross_tables=0.08, method="paper")
     bounds = error_bounds(tree, plan, 1e-3)
     draw = np.random.default_rng(1)
     leaves = [draw.integers(0, n, 400, dtype=np.int32) for n in (400, 6, n_modes)]
@@ -471,7 +473,7 @@ def test_bounds_hold_for_releases_with_prices(n_modes):
         for level, bound in zip(tree.levels, bounds, strict=True):
             error = np.zeros(level.n_nodes, np.int64)
             for sign, (areas, value) in ((1, (nodes.areas, nodes.value)), (-1, counts.leaves)):
-                cells = Cells.of(level, areas, value)
+                cells = NumberedCells.of(level, areas, value)
                 error[cells.number] += sign * cells.value
             assert error.max() <= bound.over
             assert -error.min() <= bound.under

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from oracle import delta_by_convolution, delta_by_enumeration
 
-from inftda.privacy.exact import (
-    LossLattice,
+from inftda.noise.tails import (
     gaussian_quantile,
     gaussian_tail,
-    law_of_sum,
     log_inflation,
     log_inflation_at_zero,
     log_theta_excess,
+    sum_of_gaussians,
 )
+from inftda.privacy.exact import LossLattice
 
 CASES = [
     (Fraction(sigma2), n_shifts, z)
@@ -105,7 +105,7 @@ def test_sums_lie_above_convolutions_and_close(n_shifts, z):
     "ratios", [(1, 1), (1, 1, 1, 1), (1, 1, 2), (1, 1, 1, 3), (5, 7), (9, 10, 11), (6, 10, 15, 15)]
 )
 def test_no_probability_of_a_sum_exceeds_the_inflated_gaussian(sigma2, ratios):
-    law = law_of_sum(ratios, sigma2)
+    law = sum_of_gaussians(ratios, sigma2)
     y = np.arange(len(law)) - len(law) // 2
     variance = sigma2 * sum(ratios)
     gaussian = np.exp(-(y**2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)

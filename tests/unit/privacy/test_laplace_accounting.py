@@ -9,41 +9,40 @@ import numpy as np
 import pytest
 
 from inftda.errors import BudgetError, PrivacyError
-from inftda.hierarchy import Hierarchy
-from inftda.noise.law import Law
-from inftda.numbers import root_up
+from inftda.noise.distribution import Noise
+from inftda.privacy.accountants import privacy_curve, total_rho
 from inftda.privacy.accounting import (
-    Noise,
     Share,
     commensurable,
     delta_of,
     epsilon_of,
     max_rho,
     noise_at,
-    privacy_curve,
-    total_rho,
+    with_noise,
 )
-from inftda.privacy.plan import Plan, make_plan
-from inftda.privacy.unit import Unit
+from inftda.privacy.noise_plan import Plan, make_plan
+from inftda.privacy.unit import Sensitivity, Unit
 from inftda.tree import Tree
+from inftda.tree.hierarchy import Hierarchy
+from inftda.util.exact_numbers import root_up
 
 AREAS = Hierarchy.read({"region": ["N", "N", "S", "S"], "town": ["1", "2", "3", "4"]})
 
 
 def laplace(scale, n_shifts=2):
-    return Noise(Fraction(scale) ** 2, n_shifts, n_shifts, "laplace")
+    return Noise.laplace(Fraction(scale)), Sensitivity(n_shifts, n_shifts)
 
 
 def gaussian(sigma2, n_shifts=2):
-    return Noise(Fraction(sigma2), n_shifts, n_shifts)
+    return Noise.gaussian(Fraction(sigma2)), Sensitivity(n_shifts, n_shifts)
 
 
-def law_of(part, reach):
+def law_of(noise, reach):
     x = np.arange(-reach, reach + 1, dtype=float)
-    if part.family == "laplace":
-        weight = np.exp(-np.abs(x) / float(part.law.scale))
+    if noise.is_laplace:
+        weight = np.exp(-np.abs(x) / float(noise.scale))
     else:
-        weight = np.exp(-(x**2) / (2 * float(part.sigma2)))
+        weight = np.exp(-(x**2) / (2 * float(noise.square)))
     return weight / weight.sum()
 
 
@@ -51,9 +50,9 @@ def delta_by_enumeration(parts, epsilon, reach=90):
     """Over all values of the noise of every cell that changes by one."""
     joint = np.ones(1)
     shifted = np.ones(1)
-    for part in parts:
-        law = law_of(part, reach)
-        for _ in range(part.sides):
+    for noise, sensitivity in parts:
+        law = law_of(noise, reach)
+        for _ in range(sensitivity.sides):
             joint = np.outer(joint, law[:-1]).ravel()
             shifted = np.outer(shifted, law[1:]).ravel()
     return float(np.maximum(joint - math.exp(epsilon) * shifted, 0).sum())
@@ -84,7 +83,7 @@ def test_one_cell_is_as_private_as_its_scale_says():
 
 def test_many_scales_are_bounded_by_the_worst_loss():
     parts = [laplace(Fraction(10 + i, 3), 2) for i in range(12)]
-    worst = sum(float(2 / part.law.scale) for part in parts)
+    worst = sum(float(2 / noise.scale) for noise, _ in parts)
     curve = privacy_curve("exact", parts)
     assert curve(worst * (1 + 1e-12)) <= 1e-99
     assert 0 < curve(0.8 * worst) <= 1 - math.exp(-0.2 * worst) + 1e-9
@@ -98,9 +97,9 @@ def test_zcdp_bounds_it(scale, epsilon):
     assert total_rho(parts) == Fraction(1, 400) + Fraction(1, scale**2)
 
 
-def losses_of(part, change, reach=300):
+def losses_of(noise, change, reach=300):
     """What a cell loses that changes by so much, and how likely that is."""
-    law = law_of(part, reach)
+    law = law_of(noise, reach)
     here, there = law[change:], law[: len(law) - change]
     loss, inverse = np.unique(np.round(np.log(here / there), 12), return_inverse=True)
     return loss, np.bincount(inverse, here)
@@ -109,8 +108,8 @@ def losses_of(part, change, reach=300):
 def delta_of_changes(cells, epsilon):
     """Exact delta of (noise, change) pairs, by their losses."""
     loss, chance = np.zeros(1), np.ones(1)
-    for part, change in cells:
-        more, odds = losses_of(part, change)
+    for noise, change in cells:
+        more, odds = losses_of(noise, change)
         loss, chance = np.add.outer(loss, more).ravel(), np.outer(chance, odds).ravel()
     gain = loss > epsilon
     return float((chance[gain] * -np.expm1(epsilon - loss[gain])).sum())
@@ -120,9 +119,9 @@ def delta_of_changes(cells, epsilon):
 @pytest.mark.parametrize("sides", [1, 2])
 def test_several_trips_cost_no_more_than_is_said_however_they_are_spread(sides, epsilon):
     """Three trips of one side may change one cell by three, or several by less."""
-    bell = Noise(Fraction(150), sides * 9, sides, "gaussian", 3)
-    leaf = Noise(Fraction(64), sides * 9, sides, "laplace", 3)
-    curve = privacy_curve("auto", [bell, leaf])
+    bell, leaf = Noise.gaussian(150), Noise.laplace(8)
+    parts = [(noise, Sensitivity(sides * 9, sides, 3)) for noise in (bell, leaf)]
+    curve = privacy_curve("auto", parts)
     ways = [(3,), (2, 1), (1, 1, 1), (2,), (1,)]
     worst = 0.0
     for spread in itertools.combinations_with_replacement(ways, sides):
@@ -133,7 +132,7 @@ def test_several_trips_cost_no_more_than_is_said_however_they_are_spread(sides, 
     # It is no wild guess: a change of one cell by three is nearly as bad.
     assert epsilon > 0.5 or worst > 0.3 * curve(epsilon)
     with pytest.raises(PrivacyError, match="one trip"):
-        privacy_curve("exact", [bell, leaf])
+        privacy_curve("exact", parts)
 
 
 @pytest.mark.parametrize("shift", [1, 2, 3])
@@ -156,37 +155,38 @@ def test_a_library_comes_to_the_same_delta(epsilon):
     parts = [gaussian(400, 2)] * 5 + [laplace(7, 2)]
     step, composed = 1e-4, None
     with np.errstate(all="ignore"):  # logarithms of 0 are meant in the library
-        for part in parts:
-            if part.family == "laplace":
+        for noise, sensitivity in parts:
+            if noise.is_laplace:
                 one = pld.from_discrete_laplace_mechanism(
-                    1 / float(part.law.scale), value_discretization_interval=step
+                    1 / float(noise.scale), value_discretization_interval=step
                 )
             else:
                 one = pld.from_discrete_gaussian_mechanism(
-                    math.sqrt(part.sigma2), value_discretization_interval=step
+                    math.sqrt(noise.square), value_discretization_interval=step
                 )
-            one = one.self_compose(part.sides)
+            one = one.self_compose(sensitivity.sides)
             composed = one if composed is None else composed.compose(one)
         theirs = composed.get_delta_for_epsilon(epsilon)
-    ours = delta_of("exact", epsilon=epsilon, noise=parts)
+    ours = delta_of("exact", epsilon=epsilon, parts=parts)
     assert 0.98 * theirs <= ours <= theirs * 1.0001
 
 
 def test_calibrated_noise_keeps_the_promise_and_less_does_not():
     asked = [
-        Share(Fraction(4), 2, 2),
-        Share(Fraction(9), 2, 2),
-        Share(Fraction(30), 2, 2, "laplace"),
+        Share(Fraction(4), Sensitivity(2, 2)),
+        Share(Fraction(9), Sensitivity(2, 2)),
+        Share(Fraction(30), Sensitivity(2, 2), "laplace"),
     ]
     shares = commensurable(asked, 3)
     assert shares[2].weight / shares[1].weight == Fraction(30, 9)
     rho = max_rho("auto", epsilon=1, delta=1e-8, shares=shares)
     noise = noise_at(rho, shares)
-    assert noise[2].law.scale ** 2 == noise[2].sigma2
-    assert delta_of("auto", epsilon=1, noise=noise) <= 1e-8 * (1 + 1e-8)
-    assert epsilon_of("auto", delta=1e-8, noise=noise) == pytest.approx(1, rel=1e-6)
-    less = [part._replace(sigma2=part.sigma2 * Fraction(98, 100) ** 2) for part in noise]
-    assert delta_of("auto", epsilon=1, noise=less) > 1e-8
+    assert noise[2].scale ** 2 == noise[2].square
+    parts = with_noise(noise, shares)
+    assert delta_of("auto", epsilon=1, parts=parts) <= 1e-8 * (1 + 1e-8)
+    assert epsilon_of("auto", delta=1e-8, parts=parts) == pytest.approx(1, rel=1e-6)
+    less = [replace(one, square=one.square * Fraction(98, 100) ** 2) for one in noise]
+    assert delta_of("auto", epsilon=1, parts=with_noise(less, shares)) > 1e-8
 
 
 @pytest.mark.parametrize("value", ["2", "9", "1/3", "123456789/1000", "1e-9"])
@@ -200,13 +200,13 @@ def test_roots_are_rounded_up_to_fractions(value):
 
 def plan_with(scale):
     """A plan whose finest level has Laplace noise, and whatever delta it had before."""
-    plan = make_plan(Tree.destination_first(AREAS), Unit(), epsilon=1, delta=1e-6)
-    leaf = replace(plan.levels[-1], sigma2=Fraction(scale) ** 2, family="laplace")
+    plan = make_plan(Tree.destination_first(AREAS), Unit(), epsilon=1, delta=1e-6, method="paper")
+    leaf = replace(plan.levels[-1], noise=Noise.laplace(Fraction(scale)))
     return replace(plan, levels=(*plan.levels[:-1], leaf))
 
 
 def test_a_leaf_that_is_charged_too_little_is_refused():
-    sigma = math.isqrt(int(plan_with(1).levels[0].sigma2))
+    sigma = math.isqrt(int(plan_with(1).levels[0].noise.square))
     plan_with(40 * sigma).verify()
     with pytest.raises(BudgetError, match="its noise gives"):
         plan_with(Fraction(sigma, 4)).verify()
@@ -216,12 +216,12 @@ def test_a_plan_is_read_back_with_its_families():
     plan = plan_with(1000)
     found = Plan.from_dict(plan.to_dict())
     assert found == plan
-    assert [level.family for level in found.levels[-2:]] == ["gaussian", "laplace"]
-    assert found.levels[-1].noise == Law.laplace(Fraction(1000))
+    assert [level.noise.family for level in found.levels[-2:]] == ["gaussian", "laplace"]
+    assert found.levels[-1].noise == Noise.laplace(Fraction(1000))
 
 
 def test_a_scale_that_is_no_fraction_is_refused():
     plan = plan_with(1000)
-    wrong = replace(plan.levels[-1], sigma2=Fraction(2_000_000))
+    wrong = replace(plan.levels[-1], noise=Noise(Fraction(2_000_000), "laplace"))
     with pytest.raises(PrivacyError, match="no exact scale"):
         replace(plan, levels=(*plan.levels[:-1], wrong)).verify()

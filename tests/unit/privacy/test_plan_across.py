@@ -1,4 +1,4 @@
-"""Plans that also measure tables off the tree."""
+"""Plans that also measure cross tables."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -8,10 +8,11 @@ import pytest
 from handmade import contributions
 
 from inftda.errors import BudgetError, PrivacyError
-from inftda.hierarchy import Hierarchy
-from inftda.privacy.plan import Plan, make_plan
+from inftda.noise.distribution import Noise
+from inftda.privacy.noise_plan import Plan, make_plan
 from inftda.privacy.unit import Unit
 from inftda.tree import Axis, Tree
+from inftda.tree.hierarchy import Hierarchy
 
 AREAS = Hierarchy.read(
     {"region": list("NNNSSS"), "province": list("aabccd"), "town": list("123456")}
@@ -30,18 +31,21 @@ UNITS = {
 }
 
 
+USUAL = {"epsilon": 1, "delta": 1e-8, "cross_tables": 0.08}
+
+
 def plan_of(tree=TREE, unit=UNITS["substitute"], **budget):
-    return make_plan(tree, unit, **({"epsilon": 1, "delta": 1e-8, "across": 0.08} | budget))
+    return make_plan(tree, unit, **({"method": "paper"} | USUAL | budget))
 
 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
 @pytest.mark.parametrize("tree", [TREE, BY_MODE], ids=["two axes", "three axes"])
 def test_rho_is_the_sum_over_levels_and_tables(tree, unit):
     plan = plan_of(tree, unit)
-    assert [table.depths for table in plan.tables] == [t.depths for t in tree.off_tree]
+    assert [table.depths for table in plan.tables] == [t.depths for t in tree.cross_tables]
     assert (plan.accountant == "exact") == unit.is_single_trip
     parts = [*plan.levels, *plan.tables]
-    assert plan.rho == sum(part.squared_sensitivity / (2 * part.sigma2) for part in parts)
+    assert plan.rho == sum(part.sensitivity.squared / (2 * part.noise.square) for part in parts)
     across = sum(table.rho for table in plan.tables)
     assert 0.04 * plan.rho < across <= 0.08 * plan.rho * (1 + Fraction(1, 10**8))
 
@@ -68,11 +72,11 @@ def test_sensitivities_are_those_of_all_neighbours(unit):
         if unit.is_substitute:
             products = sums @ sums.T
             worst = (squares[:, None] + squares[None, :] - 2 * products).max()
-        assert worst <= table.squared_sensitivity
-        assert unit.distinct or worst == table.squared_sensitivity
+        assert worst <= table.sensitivity.squared
+        assert unit.distinct or worst == table.sensitivity.squared
 
 
-@pytest.mark.parametrize("split", ["geometric:1.5", [1, 2, 3, 4, 5, 6]])
+@pytest.mark.parametrize("split", ["uniform", [1, 2, 3, 4, 5, 6]])
 def test_with_any_split_tables_have_their_part_of_the_budget(split):
     plan = plan_of(split=split, accountant="zcdp")
     across = sum(table.rho for table in plan.tables)
@@ -84,21 +88,21 @@ def test_below_a_scale_of_one_nothing_is_measured_across():
     assert plan.levels[0].sigma < 1
     assert plan.tables == ()
     assert plan.across == Fraction(8, 100)
-    assert plan == replace(plan_of(epsilon=300, across=0), across=Fraction(8, 100))
+    assert plan == replace(plan_of(epsilon=300, cross_tables=0), across=Fraction(8, 100))
     assert Plan.from_dict(plan.to_dict()) == plan
 
 
 def test_without_across_nothing_is_stated_about_it():
-    plan = plan_of(across=0)
-    assert plan == make_plan(TREE, UNITS["substitute"], epsilon=1, delta=1e-8)
+    plan = plan_of(cross_tables=0)
+    assert plan == make_plan(TREE, UNITS["substitute"], epsilon=1, delta=1e-8, method="paper")
     assert not {"across", "tables"} & set(plan.to_dict())
     assert plan_of(Tree.build([Axis("x", AREAS)], "xxx")).tables == ()
 
 
 @pytest.mark.parametrize("across", [-0.1, 0.51, 1, "much", "1/0", True, float("nan")])
 def test_a_part_that_makes_no_sense_is_refused(across):
-    with pytest.raises(PrivacyError, match="across"):
-        plan_of(across=across)
+    with pytest.raises(PrivacyError, match="cross tables"):
+        plan_of(cross_tables=across)
 
 
 # Plans that were edited
@@ -112,13 +116,13 @@ def without_promise(**given):
 def test_a_table_left_out_is_noticed():
     plan = without_promise()
     for tables in (plan.tables[1:], ()):
-        with pytest.raises(BudgetError, match="tables off the tree"):
+        with pytest.raises(BudgetError, match="cross tables"):
             replace(plan, tables=tables).verify(TREE)
 
 
 def test_a_table_that_does_not_count_for_epsilon_is_noticed():
     """Noise of the tree alone, and tables beside it that nobody paid for."""
-    tree, across = plan_of(across=0, accountant="zcdp"), plan_of(accountant="zcdp")
+    tree, across = plan_of(cross_tables=0, accountant="zcdp"), plan_of(accountant="zcdp")
     cheap = replace(across, levels=tree.levels)
     with pytest.raises(BudgetError, match="promises delta"):
         cheap.verify(TREE)
@@ -132,16 +136,16 @@ def test_tables_with_other_facts_are_refused():
     plan = without_promise()
     first = plan.tables[0]
     for changes in (
-        {"squared_sensitivity": 1},
-        {"sigma2": Fraction(0)},
+        {"sensitivity": first.sensitivity._replace(squared=1)},
+        {"noise": Noise(Fraction(0))},
         {"index": 0},
         {"index": first.index + 1},
         {"name": "another"},
         {"cells": first.cells + 1},
-        {"depths": plan.tables[1].depths},
-        {"depths": (0, 0)},
-        {"depths": (-1, 1)},
-        {"sigma2": first.sigma2 / 100},
+        {"cross": plan.tables[1].cross},
+        {"cross": (0, 0)},
+        {"cross": (-1, 1)},
+        {"noise": Noise(first.noise.square / 100)},
     ):
         with pytest.raises(BudgetError):
             change(plan, **changes).verify(TREE)

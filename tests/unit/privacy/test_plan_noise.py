@@ -7,12 +7,13 @@ from fractions import Fraction
 import pytest
 
 from inftda.errors import BudgetError, PrivacyError
-from inftda.evaluation.outlook import balanced_areas, plan
-from inftda.hierarchy import Hierarchy
-from inftda.privacy.accounting import privacy_curve
-from inftda.privacy.plan import METHODS, Plan, make_plan, measured_tables
+from inftda.noise.distribution import Noise
+from inftda.planning.plan import balanced_areas, plan
+from inftda.privacy.accountants import privacy_curve
+from inftda.privacy.noise_plan import METHODS, Plan, make_plan, measured_tables
 from inftda.privacy.unit import Unit
 from inftda.tree import Axis, Tree
+from inftda.tree.hierarchy import Hierarchy
 
 TREE = Tree.destination_first(Hierarchy.read(balanced_areas([3, 11, 43, 581])))
 BUDGET = {"epsilon": 1, "delta": 1e-8}
@@ -30,21 +31,25 @@ def largest_draw(level):
     return level.sigma * math.sqrt(2 * odds)
 
 
-def test_the_largest_draw_is_as_large_at_every_level():
-    found = [largest_draw(level) for level in planned().levels]
-    above = found[:-1]
+@pytest.mark.parametrize("sizes", [(3, 11, 43, 581), (20, 110, 8092), (265,)])
+@pytest.mark.parametrize("epsilon", [0.1, 1, 10])
+def test_the_largest_draw_is_as_large_at_every_level_above_the_finest(sizes, epsilon):
+    tree = Tree.destination_first(Hierarchy.read(balanced_areas(sizes)))
+    *above, finest = map(largest_draw, planned(tree=tree, epsilon=epsilon).levels)
     assert max(above) <= 1.02 * min(above)
-    assert found[-1] / above[-1] == pytest.approx(1.25, rel=0.02)
+    assert finest / max(above) == pytest.approx(math.sqrt(25 / 32), rel=0.03)
 
 
 def test_the_finest_level_has_laplace_noise_and_the_promise_is_used_up():
     made = planned()
     assert made.accountant == "exact"
-    assert [level.family for level in made.levels] == ["gaussian"] * 7 + ["laplace"]
-    assert {table.family for table in made.tables} == {"gaussian"}
+    assert [level.noise.family for level in made.levels] == ["gaussian"] * 7 + ["laplace"]
+    assert {table.noise.family for table in made.tables} == {"gaussian"}
     assert Plan.from_dict(made.to_dict()) == made
     # Charged too little: a leaf with 2 % less noise.
-    leaf = replace(made.levels[-1], sigma2=made.levels[-1].sigma2 * Fraction(98, 100) ** 2)
+    leaf = replace(
+        made.levels[-1], noise=Noise.laplace(made.levels[-1].noise.scale * Fraction(98, 100))
+    )
     with pytest.raises(BudgetError, match="its noise gives"):
         replace(made, levels=(*made.levels[:-1], leaf)).verify(TREE)
 
@@ -58,7 +63,7 @@ def test_laplace_noise_costs_the_leaves_less_than_gaussian_noise():
 
 def test_there_is_none_where_it_does_not_pay():
     def families(**changes):
-        return {level.family for level in planned(**changes).levels}
+        return {level.noise.family for level in planned(**changes).levels}
 
     assert families(epsilon=None, delta=None, rho="0.02") == {"gaussian"}
     assert families(split="uniform") == {"gaussian"}
@@ -68,6 +73,47 @@ def test_there_is_none_where_it_does_not_pay():
     short = Hierarchy.read({"sex": ["f", "m"]})
     axes = [*TREE.axes, Axis("sex", short)]
     assert families(tree=Tree.build(axes, [*TREE.order, "sex"])) == {"gaussian"}
+
+
+# --- the split for pairs
+
+
+@pytest.mark.parametrize("unit", [Unit(), Unit("add-remove"), Unit(trips=4), Unit(exactly=False)])
+@pytest.mark.parametrize("epsilon", [0.1, 1, 10])
+def test_for_pairs_the_finest_level_has_more_and_the_promise_is_kept(unit, epsilon):
+    usual, made = (planned(unit, epsilon=epsilon, split=split) for split in ("log", "pairs"))
+    assert [one.noise.family for one in made.levels] == [one.noise.family for one in usual.levels]
+    ratios = [new.sigma / old.sigma for new, old in zip(made.levels, usual.levels, strict=True)]
+    assert min(ratios[:-1]) > 1 > ratios[-1]
+    found = privacy_curve(made.accountant, made.measured)(epsilon)
+    assert 0.99e-8 < found <= 1e-8
+    assert made.share_across <= made.across * (1 + Fraction(1, 10**8))
+    assert Plan.from_dict(made.to_dict()) == made
+
+
+def test_for_pairs_the_finest_level_has_four_times_its_share_beside_other_noise():
+    usual, made = (planned(split=split).levels for split in ("log", "pairs"))
+    parts = [levels[-1].rho / levels[0].rho for levels in (usual, made)]
+    assert float(parts[1] / parts[0]) == pytest.approx(4, rel=0.03)
+
+
+def test_for_pairs_the_finest_level_has_half_where_all_noise_is_of_one_kind():
+    pure = planned(delta=0, split="pairs")
+    costs = [float(level.epsilon) for level in pure.levels]
+    assert costs[-1] == pytest.approx(sum(costs[:-1]), rel=1e-8)
+    usual = [float(level.epsilon) for level in planned(delta=0).levels]
+    assert costs[0] / costs[1] == pytest.approx(usual[0] / usual[1], rel=1e-8)
+    gaussian = planned(epsilon=None, delta=None, rho="0.02", split="pairs")
+    costs = [float(level.rho) for level in gaussian.levels]
+    assert {level.noise.family for level in gaussian.levels} == {"gaussian"}
+    assert costs[-1] == pytest.approx(sum(costs[:-1]), rel=0.03)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-8])
+def test_for_pairs_the_finest_level_of_few_has_no_less(delta):
+    tree = Tree.destination_first(Hierarchy.read(balanced_areas([3])))
+    usual, made = (planned(tree=tree, delta=delta, split=split) for split in ("log", "pairs"))
+    assert made.levels[-1].sigma <= usual.levels[-1].sigma
 
 
 @pytest.mark.parametrize("unit", [Unit(), Unit("add-remove"), Unit(trips=4), Unit(exactly=False)])
@@ -82,18 +128,20 @@ def test_promises_of_other_units_and_strengths_are_kept(unit, epsilon):
 
 def test_tables_off_the_tree_get_their_share():
     for across in (0.03, 0.08, 0.3):
-        made = planned(across=across)
+        made = planned(cross_tables=across)
         assert 0.85 * across < float(made.share_across) <= across
-        finest = {t.depths for t in TREE.off_tree if t.is_finest_one_way}
+        finest = {t.depths for t in TREE.cross_tables if t.is_finest_one_way}
         costs = [float(t.rho) for t in made.tables if t.depths in finest]
         assert sum(costs) == pytest.approx(across * float(made.rho) / 2, rel=0.15)
 
 
 def test_the_paper_by_one_word():
     made = planned(method="paper")
-    assert made == make_plan(TREE, Unit(), **BUDGET, split="uniform", across=0)
-    assert {(level.sigma2, level.family) for level in made.levels} == {
-        (made.levels[0].sigma2, "gaussian")
+    assert made == make_plan(
+        TREE, Unit(), **BUDGET, split="uniform", cross_tables=0, method="paper"
+    )
+    assert {(level.noise.square, level.noise.family) for level in made.levels} == {
+        (made.levels[0].noise.square, "gaussian")
     }
     assert not made.tables
     with pytest.raises(PrivacyError, match="inftda or paper"):
@@ -114,7 +162,7 @@ def test_with_delta_0_costs_add_up_to_epsilon(unit):
         for part in made.parts
     ]
     assert Fraction(999_999_999, 10**9) < sum(costs) <= 1
-    assert {part.family for part in made.parts} == {"laplace"}
+    assert {part.noise.family for part in made.parts} == {"laplace"}
     assert Plan.from_dict(made.to_dict()) == made
     totals = measured_tables(TREE, is_pure=True)
     assert [table.depths for table in made.tables] == [table.depths for table in totals]
@@ -123,13 +171,14 @@ def test_with_delta_0_costs_add_up_to_epsilon(unit):
 
 def test_with_delta_0_too_little_noise_is_refused():
     made = planned(delta=0)
-    first = replace(made.levels[0], sigma2=made.levels[0].sigma2 * Fraction(99, 100) ** 2)
+    less = Noise.laplace(made.levels[0].noise.scale * Fraction(99, 100))
+    first = replace(made.levels[0], noise=less)
     with pytest.raises(BudgetError, match="promises delta 0"):
         replace(made, levels=(first, *made.levels[1:])).verify(TREE)
-    gaussian = replace(made.levels[0], family="gaussian")
+    gaussian = replace(made.levels[0], noise=Noise(made.levels[0].noise.square))
     with pytest.raises(PrivacyError, match="'pure'"):
         replace(made, levels=(gaussian, *made.levels[1:])).verify(TREE)
-    with pytest.raises(BudgetError, match="no other"):
+    with pytest.raises(BudgetError, match="which only plans with delta 0 have"):
         replace(made, accountant="zcdp").verify()
     with pytest.raises(BudgetError, match="no other"):
         replace(made, delta=1e-8).verify()
@@ -138,7 +187,7 @@ def test_with_delta_0_too_little_noise_is_refused():
 def test_an_epsilon_is_taken_as_it_is_written():
     """The float nearest to 0.1 is a little more than a tenth."""
     made = planned(epsilon=0.1, delta=0)
-    assert sum(noise.epsilon for noise in made.measured) <= Fraction(1, 10)
+    assert sum(part.epsilon for part in made.parts) <= Fraction(1, 10)
 
 
 @pytest.mark.parametrize("accountant", ["exact", "zcdp"])
@@ -154,7 +203,13 @@ def test_the_noise_is_said_in_a_sentence():
         "discrete Gaussian noise of standard deviation 20.4 at every level"
     )
     words = planned().describe_noise()
-    assert words.startswith("discrete Laplace noise of scale ")
+    finest = planned().levels[-1]
+    assert words.startswith(f"discrete Laplace noise of standard deviation {finest.sigma:.3g} ")
+    b = float(finest.noise.scale)
+    assert finest.sigma == pytest.approx(math.sqrt(2) * b, rel=0.01), "and not the parameter b"
+    assert str(finest.noise) == (
+        f"discrete Laplace, standard deviation {finest.sigma:.5g} (b = {b:.5g})"
+    )
     assert "at the finest level" in words
     assert planned(delta=0).describe_noise().endswith(" at every level")
 
@@ -162,5 +217,5 @@ def test_the_noise_is_said_in_a_sentence():
 def test_a_flat_table_can_be_planned():
     """Nothing but the finest level, with Laplace noise: no Gaussian is left to shift."""
     made = plan(axis={"town": {"town": [str(i) for i in range(50)]}}, **BUDGET).plan
-    assert [level.family for level in made.levels] == ["laplace"]
+    assert [level.noise.family for level in made.levels] == ["laplace"]
     assert float(made.levels[0].noise.scale) == pytest.approx(2, rel=1e-6)

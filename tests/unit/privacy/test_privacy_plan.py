@@ -5,7 +5,7 @@ import math
 import re
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,11 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inftda.errors import BudgetError, PrivacyError
-from inftda.hierarchy import Hierarchy
-from inftda.numbers import rounded_down, rounded_up
-from inftda.privacy.plan import Plan, make_plan
+from inftda.noise.distribution import Noise
+from inftda.privacy.accountants import privacy_curve
+from inftda.privacy.noise_plan import Plan, make_plan
 from inftda.privacy.unit import Unit
 from inftda.tree import Tree
+from inftda.tree.hierarchy import Hierarchy
+from inftda.util.exact_numbers import rounded_down, rounded_up
 
 ONE_TRIP = Unit()
 #: Two regions of two provinces of two towns; six measured levels.
@@ -42,7 +44,7 @@ UNITS = [
 
 
 def plan_of(unit=ONE_TRIP, tree=TREE, **budget):
-    return make_plan(tree, unit, **({"epsilon": 1, "delta": 1e-8} | budget))
+    return make_plan(tree, unit, **({"epsilon": 1, "delta": 1e-8, "method": "paper"} | budget))
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -53,8 +55,8 @@ def test_a_plan_measures_what_it_must_and_costs_add_up(unit):
     assert plan.rho == sum(level.rho for level in plan.levels)
     for level in plan.levels:
         tree_level = TREE.levels[level.index]
-        assert level.squared_sensitivity == unit.squared_sensitivity(tree_level)
-        assert level.rho == level.squared_sensitivity / (2 * level.sigma2)
+        assert level.sensitivity == unit.sensitivity(tree_level)
+        assert level.rho == level.sensitivity.squared / (2 * level.noise.square)
         assert (level.name, level.cells) == (tree_level.name, tree_level.n_nodes)
 
 
@@ -68,44 +70,30 @@ def test_trivial_steps_get_nothing_and_the_others_more():
     plan = plan_of(tree=UNEVEN_TREE)
     assert [level.index for level in plan.levels] == [1, 3]
     assert plan.levels[0].sigma < plan_of().levels[0].sigma
-    with pytest.raises(PrivacyError, match="level 2, which is not measured"):
-        plan_of(tree=UNEVEN_TREE, split={1: 1, 2: 1, 3: 1})
+    with pytest.raises(PrivacyError, match="one weight for each of the 2"):
+        plan_of(tree=UNEVEN_TREE, split=[1, 1, 1])
 
 
-def test_a_geometric_split_grows_by_its_ratio():
-    plan = plan_of(split="geometric:1.3", accountant="zcdp")
-    costs = [float(level.rho) for level in plan.levels]
-    for above, below in pairwise(costs):
-        assert below == pytest.approx(1.3 * above, rel=0.01), "shares are whole multiples of one"
-    assert float(plan.rho) == pytest.approx(float(plan_of(accountant="zcdp").rho), rel=1e-8)
-
-
-@pytest.mark.parametrize(
-    "split",
-    [
-        [1, 1, 2, 2, 4, 4],
-        {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4},
-        {"1": 0.5, "2": 0.5, "3": 1, "4": 1, "5": Fraction(2), "6": 2},
-        {level.name: weight for level, weight in zip(TREE.levels[1:], (1, 1, 2, 2, 4, 4))},  # noqa: B905 - lengths are plain
-    ],
-)
-def test_weights_may_be_given_in_order_or_by_level(split):
+@pytest.mark.parametrize("split", [[1, 1, 2, 2, 4, 4], (0.5, 0.5, 1, 1, Fraction(2), 2)])
+def test_weights_are_given_in_the_order_of_levels(split):
     costs = [float(level.rho) for level in plan_of(split=split, accountant="zcdp").levels]
     assert [cost / costs[0] for cost in costs] == pytest.approx([1, 1, 2, 2, 4, 4], rel=1e-8)
+
+
+def test_with_any_weights_the_whole_budget_is_used():
+    plans = [plan_of(split=split, accountant="zcdp") for split in ("uniform", [1, 2, 3, 5, 8, 13])]
+    assert float(plans[1].rho) == pytest.approx(float(plans[0].rho), rel=1e-8)
 
 
 @pytest.mark.parametrize(
     ("split", "message"),
     [
-        ("even", "geometric:1.3"),
-        *((f"geometric{ratio}", "ratio") for ratio in ("", ":0", ":-1", ":1e9", ":1/0", ":nan")),
+        ("even", "'log', 'pairs', 'uniform' or a list of weights.*got 'even'$"),
+        ("geometric:1.3", "or a list of weights"),
         ([1, 2], "one weight for each of the 6"),
         *(([1, 1, 1, 1, 1, bad], "> 0") for bad in (0, -1, math.nan, math.inf, "1", True)),
-        ({1: 1}, "no weight for the level"),
-        ({"nowhere": 1}, "nowhere"),
-        (dict.fromkeys(range(7), 1), "level 0, which is not measured"),
-        ({**dict.fromkeys(range(1, 7), 1), "6": 1}, "twice"),
-        (3, "split"),
+        (dict.fromkeys(range(1, 7), 1), "or a list of weights"),
+        (3, "or a list of weights"),
     ],
 )
 def test_a_split_that_does_not_fit_is_refused(split, message):
@@ -155,6 +143,27 @@ def test_a_budget_that_means_nothing_is_refused(budget):
         plan_of(**budget)
 
 
+def test_noise_that_is_too_wide_to_be_drawn_is_refused_when_the_plan_is_made():
+    widest = Fraction(6, 200_000**2)  # six levels, each with the squared sensitivity 2
+    plan = plan_of(epsilon=None, delta=None, rho=widest)
+    assert {level.sigma for level in plan.levels} == {200_000}
+    Plan.from_dict(plan.to_dict())
+    too_wide = "standard deviation of 210,818, but it must be above 0 and at most 200,000"
+    with pytest.raises(PrivacyError, match=f"{too_wide}; use a larger epsilon or rho, or fewer"):
+        plan_of(epsilon=None, delta=None, rho=widest * Fraction(9, 10))
+    with pytest.raises(PrivacyError, match=r"Laplace .* at most 56,568"):
+        plan_of(epsilon=1e-5, delta=0)
+
+
+def test_noise_that_nobody_can_have_drawn_is_refused_in_the_plan_of_a_stranger():
+    plan = plan_of(epsilon=None, delta=None, rho="0.1")
+    levels = tuple(
+        replace(level, noise=Noise(level.noise.square * 10**10)) for level in plan.levels
+    )
+    with pytest.raises(PrivacyError, match="at most 200,000"):
+        Plan.from_dict(replace(plan, levels=levels).to_dict())
+
+
 def test_a_tree_without_anything_to_measure_is_refused():
     with pytest.raises(PrivacyError, match="nothing to measure"):
         plan_of(tree=HandmadeTree.of((0,), (0,)))
@@ -167,7 +176,7 @@ def test_a_single_area_still_has_a_total_to_protect():
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_a_plan_survives_writing_and_reading(unit):
-    for budget in ({}, {"rho": 0.5, "epsilon": None}, {"across": 0.08}):
+    for budget in ({}, {"rho": 0.5, "epsilon": None}, {"cross_tables": 0.08}):
         plan = plan_of(unit, **budget)
         again = Plan.from_dict(json.loads(json.dumps(plan.to_dict())))
         assert again == plan
@@ -221,9 +230,74 @@ def test_a_plan_that_was_tampered_with_is_refused(path, value):
         Plan.from_dict(tampered(path, value))
 
 
+@pytest.mark.parametrize("accountant", ["exact", "zcdp"])
+def test_a_delta_a_little_below_the_curve_is_refused(accountant):
+    plan = plan_of(accountant=accountant)
+    found = privacy_curve(accountant, plan.measured)(plan.epsilon)
+    replace(plan, delta=found).verify(TREE)
+    with pytest.raises(BudgetError, match="promises delta"):
+        replace(plan, delta=found * 0.9995).verify(TREE)
+
+
+def test_a_squared_sensitivity_that_no_unit_has_is_refused_without_a_tree():
+    plan = plan_of(Unit("add-remove", trips=3))
+    assert {level.sensitivity.squared for level in plan.levels} == {9}
+    small = tuple(
+        replace(level, sensitivity=level.sensitivity._replace(squared=3)) for level in plan.levels
+    )
+    with pytest.raises(BudgetError, match="squared sensitivity 3, which does not fit"):
+        replace(plan, levels=small).check_parts()
+
+
+@pytest.mark.parametrize("accountant", ["exact", "zcdp"])
+def test_laplace_noise_at_many_levels_is_refused_before_it_is_accounted_for(accountant):
+    """A manifest of 28 KB took 22 s; a plan has such noise at the finest level, or everywhere."""
+    plan = plan_of(accountant=accountant)
+    levels = tuple(
+        replace(plan.levels[0], index=1 + n, noise=Noise.laplace(Fraction(20 + n, 7)))
+        for n in range(80)
+    )
+    crafted = replace(plan, levels=levels).to_dict()
+    with (
+        patch("inftda.privacy.noise_plan.privacy_curve", side_effect=AssertionError),
+        pytest.raises(BudgetError, match="Laplace noise above the finest level"),
+    ):
+        Plan.from_dict(crafted)
+
+
+def test_many_levels_with_delta_0_are_accounted_for_without_their_losses():
+    plan = plan_of(delta=0)
+    levels = tuple(replace(plan.levels[0], index=1 + n, noise=Noise.laplace(30)) for n in range(80))
+    with patch("inftda.privacy.accountants._laplace_losses", side_effect=AssertionError):
+        Plan.from_dict(replace(plan, levels=levels, epsilon=6.0).to_dict())
+        with pytest.raises(BudgetError, match="promises delta 0"):
+            Plan.from_dict(replace(plan, levels=levels, epsilon=5.0).to_dict())
+
+
+def test_variances_longer_than_any_plan_writes_are_refused():
+    plan = plan_of(accountant="zcdp")
+    long = Fraction(3**200, 2**310)
+    levels = tuple(replace(level, noise=Noise(long)) for level in plan.levels)
+    with pytest.raises(BudgetError, match="256 bits"):
+        Plan.from_dict(replace(plan, levels=levels).to_dict())
+
+
+def test_a_rho_with_more_digits_than_python_writes_is_refused():
+    level = plan_of(accountant="zcdp").levels[0]
+    primes = [n for n in range(10**9, 10**9 + 20_000) if pow(2, n - 1, n) == 1][:600]
+    levels = [
+        replace(level, index=1 + n, noise=Noise(Fraction(prime))).to_dict()
+        for n, prime in enumerate(primes)
+    ]
+    with pytest.raises(BudgetError, match="too long"):
+        Plan.from_dict(plan_of(accountant="zcdp").to_dict() | {"levels": levels})
+
+
 def test_less_noise_with_matching_costs_is_refused_too():
     plan = plan_of()
-    levels = tuple(replace(level, sigma2=level.sigma2 * Fraction(99, 100)) for level in plan.levels)
+    levels = tuple(
+        replace(level, noise=Noise(level.noise.square * Fraction(99, 100))) for level in plan.levels
+    )
     bold = replace(plan, levels=levels)
     with pytest.raises(BudgetError, match="promises delta"):
         bold.verify()
@@ -237,7 +311,7 @@ def test_a_plan_is_only_good_for_its_tree():
     plan = plan_of(unit)
     # The same cost with a smaller sensitivity: only the tree can tell.
     first = plan.levels[1]
-    smaller = replace(first, squared_sensitivity=5)
+    smaller = replace(first, sensitivity=first.sensitivity._replace(squared=5))
     levels = (plan.levels[0], smaller, *plan.levels[2:])
     bold = replace(plan, levels=levels)
     bold.verify()
@@ -277,3 +351,43 @@ def test_floats_of_other_libraries_are_numbers():
     assert plan_of(epsilon=np.float64(1), delta=np.float64(1e-8)) == plan_of()
     rho = {"epsilon": None, "delta": None}
     assert plan_of(rho=np.float64(0.1), **rho) == plan_of(rho=0.1, **rho)
+
+
+@pytest.mark.parametrize("delta", [0, 0.0, "0", "0.0", "0e-5", Fraction(0)])
+def test_no_delta_is_pure_however_it_is_written(delta):
+    assert plan_of(delta=delta) == plan_of(delta=0)
+    assert plan_of(delta=delta).is_pure
+
+
+@pytest.mark.parametrize("delta", ["", "0x", "-1", "1e-400"])
+def test_what_is_no_delta_is_refused(delta):
+    with pytest.raises(PrivacyError, match="delta"):
+        plan_of(delta=delta)
+
+
+def test_a_plan_has_the_method_of_a_release_by_default():
+    budget = {"epsilon": 1, "delta": 1e-8}
+    assert make_plan(TREE, Unit(), **budget) == make_plan(TREE, Unit(), **budget, method="inftda")
+
+
+def test_measurements_of_another_unit_are_refused_without_a_tree():
+    """One side in place of two, or one trip in place of three: both cost less than they should."""
+    plan = plan_of(Unit(trips=3))
+    for change in ({"sides": 1}, {"trips": 1}):
+        levels = tuple(
+            replace(level, sensitivity=level.sensitivity._replace(**change))
+            for level in plan.levels
+        )
+        with pytest.raises(BudgetError, match="does not fit the unit"):
+            replace(plan, levels=levels).check_parts()
+
+
+def test_the_levels_of_a_plan_are_known_where_its_tree_is():
+    plan = plan_of(cross_tables=0.08)
+    read = Plan.from_dict(plan.to_dict())
+    with pytest.raises(BudgetError, match="without its tree"):
+        _ = read.levels[0].marginal
+    for part, same in zip(read.on(TREE).parts, plan.parts, strict=True):
+        assert part.marginal is same.marginal
+        assert part.depths == part.marginal.depths
+        assert part.is_on_tree == (part.marginal in TREE.levels)

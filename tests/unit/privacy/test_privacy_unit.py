@@ -13,10 +13,11 @@ from handmade import (
     changes,
 )
 
+from inftda.areas.build import build_tree
 from inftda.errors import PrivacyError
-from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import Unit
-from inftda.tree import Tree, build_tree
+from inftda.tree import Tree
+from inftda.tree.hierarchy import Hierarchy
 
 UNITS = [
     Unit(neighbours, trips, exactly=exactly, distinct=distinct)
@@ -124,7 +125,7 @@ def test_one_trip_in_each_month_against_every_pair_of_neighbours(neighbours, tri
     others = own if unit.is_substitute else np.zeros((1, 3, 4), np.int64)
     change = (own[:, None] - others[None]).reshape(-1, 12)
     leaves = [np.repeat(np.arange(3), 4), np.tile(np.arange(4), 3)]
-    for part in (*tree.levels, *tree.off_tree):
+    for part in (*tree.levels, *tree.cross_tables):
         node = part.numbers(part.above(leaves))
         under = node[:, None] == np.arange(part.n_nodes)
         worst = int(((change @ under) ** 2).sum(axis=1).max())
@@ -173,3 +174,20 @@ def test_a_unit_that_means_nothing_is_refused(arguments, message):
 def test_a_damaged_unit_is_refused(data):
     with pytest.raises(PrivacyError):
         Unit.from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("unit", "outside", "is_broken"),
+    [
+        (Unit(trips=3, distinct=True), ["month"], True),
+        (Unit(trips=3, distinct=True), [], False),
+        (Unit(trips=3), ["month"], False),
+        (Unit(distinct=True), ["month"], False),
+        (Unit(trips=3, once_per="month"), ["month"], True),
+        (Unit(trips=3, once_per="month"), ["origin"], False),
+    ],
+    ids=str,
+)
+def test_unknown_places_may_make_trips_equal_that_must_differ(unit, outside, is_broken):
+    assert unit.is_broken_by(outside) == is_broken
+    assert unit.forbids_repeats == (unit.distinct and unit.trips > 1 and unit.once_per is None)

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from inftda import Unit
-from inftda.evaluation.outlook import plan
-from inftda.noise.law import Law
-from inftda.privacy.plan import LevelPlan, Plan
+from inftda.noise.distribution import Noise
+from inftda.planning.plan import plan
+from inftda.privacy.measurement import Measurement
+from inftda.privacy.noise_plan import Plan
 from inftda.privacy.risk import FALSE_ALARMS, PRECEDENTS, Risk, bare_advantage, risk_of
+from inftda.privacy.unit import Sensitivity
 
 DOCS = Path(__file__).parents[3] / "docs"
 SIZES = [20, 110, 8092]
@@ -28,9 +30,9 @@ def planned(method="paper", **budget):
 
 def with_laplace(*, bells, scale):
     """A plan by hand: levels with Gaussian noise, and the finest one with Laplace noise."""
-    laws = [Law(Fraction(sigma2)) for sigma2 in bells] + [Law.laplace(Fraction(scale))]
+    laws = [Noise(Fraction(sigma2)) for sigma2 in bells] + [Noise.laplace(Fraction(scale))]
     levels = tuple(
-        LevelPlan(index, f"level {index}", 100, 2, law.square, family=law.family)
+        Measurement(index, f"level {index}", 100, law, Sensitivity(2, 2))
         for index, law in enumerate(laws, start=1)
     )
     return Plan(Unit(), "exact", None, None, levels)
@@ -46,12 +48,12 @@ def by_the_library(made, *, is_upper):
         "pessimistic_estimate": is_upper,
     }
     with np.errstate(all="ignore"):  # logarithms of 0 are meant in the library
-        for part in made.measured:
-            if part.family == "laplace":
-                one = pld.from_discrete_laplace_mechanism(1 / float(part.law.scale), **grid)
+        for noise, change in made.measured:
+            if noise.is_laplace:
+                one = pld.from_discrete_laplace_mechanism(1 / float(noise.scale), **grid)
             else:
-                one = pld.from_discrete_gaussian_mechanism(math.sqrt(part.sigma2), **grid)
-            one = one.self_compose(part.sides)
+                one = pld.from_discrete_gaussian_mechanism(math.sqrt(noise.square), **grid)
+            one = one.self_compose(change.sides)
             composed = one if composed is None else composed.compose(one)
         return np.array(composed.get_delta_for_epsilon(EPSILONS))
 
@@ -118,7 +120,7 @@ def test_several_trips_have_an_upper_bound_above_the_bell(epsilon):
 
 def test_pure_noise_of_one_cell_is_randomised_response():
     """One cell with Laplace noise of scale 1 loses 1 or -1: the bare promise is reached."""
-    level = LevelPlan(0, "total", 1, 1, Fraction(1), family="laplace")
+    level = Measurement(0, "total", 1, Noise.laplace(1), Sensitivity(1, 1))
     found = risk_of(Plan(Unit("add-remove"), "pure", 1.0, 0.0, (level,)))
     assert found.advantage == pytest.approx(bare_advantage(1, 0))
     assert found.detection == pytest.approx([math.e * rate for rate in FALSE_ALARMS])
@@ -128,7 +130,7 @@ def test_many_levels_with_laplace_noise_have_the_figures_of_all_their_losses():
     """Thirteen scales, and all 8192 losses that these add up to, one by one."""
     scales = [10 + Fraction(i, 7) for i in range(13)]
     levels = tuple(
-        LevelPlan(index, f"level {index}", 100, 1, scale**2, family="laplace")
+        Measurement(index, f"level {index}", 100, Noise.laplace(scale), Sensitivity(1, 1))
         for index, scale in enumerate(scales)
     )
     found = risk_of(Plan(Unit("add-remove"), "zcdp", None, None, levels))
@@ -162,7 +164,7 @@ def test_where_everything_is_learned_no_mu_is_stated():
 
 
 def test_the_guide_states_what_is_computed_and_whom_to_compare_with():
-    guide = (DOCS / "guides/promise.md").read_text("utf-8")
+    guide = (DOCS / "guides/choose-epsilon.md").read_text("utf-8")
     row = re.compile(r"^\| ([\d.]+) \| ([\d.]+ %) \| ([\d.]+ %) \| ([\d.]+ %) \|$", re.MULTILINE)
     stated = row.findall(guide)
     assert len(stated) == 7
@@ -172,6 +174,4 @@ def test_the_guide_states_what_is_computed_and_whom_to_compare_with():
     for one in PRECEDENTS:
         assert f"| [{one.what}]({one.source}) | {one.epsilon} | {one.protects} |" in guide
     here = plan(sizes=[5, 25, 300], epsilon=1, delta=1e-8).risk.figures[0]
-    assert f"right in at most {here} of cases here" in (DOCS.parent / "README.md").read_text(
-        "utf-8"
-    )
+    assert f"made at most {here} of the time" in (DOCS.parent / "README.md").read_text("utf-8")

@@ -4,13 +4,13 @@ import itertools
 
 import pyarrow as pa
 
-from inftda.hierarchy import Hierarchy
-from inftda.privacy.plan import make_plan
+from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.publication.folder import axis_entries
 from inftda.publication.manifest import Manifest, TreeEntry
 from inftda.publication.release import Release
 from inftda.tree import Axis, Tree
+from inftda.tree.hierarchy import Hierarchy
 
 #: Region and town 3 have a code in common, and are the same area.
 HOME = Hierarchy.read(
@@ -41,7 +41,7 @@ def rows_of(tree):
 def manifest_of(tree, rows, **changes):
     facts = {
         "private": True,
-        "guarantee": make_plan(tree, Unit(), rho="1/2").to_dict(),
+        "guarantee": make_plan(tree, Unit(), rho="1/2", method="paper").to_dict(),
         "tree": TreeEntry(axis_entries(tree), tree.order),
         "total": sum(rows.values()),
         "n_flows": len(rows),

@@ -8,11 +8,11 @@ import pytest
 from small_release import HEALTH, HOME, OD, manifest_of, rows_of
 
 from inftda.errors import ReleaseError
-from inftda.files import whole_folder
-from inftda.publication import tables
+from inftda.publication import parquet as tables
 from inftda.publication.folder import axis_entries, check_release
-from inftda.publication.tables import Flows, is_ascending, order_keys, read_flows, write_flows
+from inftda.publication.parquet import Flows, is_ascending, order_keys, read_flows, write_flows
 from inftda.tree import Tree
+from inftda.util.files import whole_folder
 
 
 def files_of(text):

@@ -9,7 +9,7 @@ import pytest
 from small_release import HEALTH, OD, manifest_of, rows_of
 
 from inftda.errors import BudgetError, InftdaError, ReleaseError
-from inftda.privacy.plan import make_plan
+from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.publication.manifest import Manifest, software_versions
 
@@ -37,8 +37,8 @@ def test_a_manifest_is_read_back_as_it_was_written(tmp_path, tree, is_private):
 @pytest.mark.parametrize(
     "plan",
     [
-        make_plan(OD, Unit(), epsilon=1, delta=1e-8),
-        make_plan(OD, Unit("add-remove", trips=3, distinct=True), rho="1/3"),
+        make_plan(OD, Unit(), epsilon=1, delta=1e-8, method="paper"),
+        make_plan(OD, Unit("add-remove", trips=3, distinct=True), rho="1/3", method="paper"),
     ],
 )
 def test_the_plan_is_read_back_exactly(plan):
@@ -46,7 +46,7 @@ def test_the_plan_is_read_back_exactly(plan):
 
 
 def test_a_plan_that_promises_more_than_its_noise_gives_is_refused():
-    plan = make_plan(OD, Unit(), epsilon=1, delta=1e-8)
+    plan = make_plan(OD, Unit(), epsilon=1, delta=1e-8, method="paper")
     with pytest.raises(BudgetError):
         _ = read(written(guarantee={**plan.to_dict(), "epsilon": 0.99})).plan
 
@@ -87,6 +87,9 @@ def placed(place, value):
         (("measurements",), "some"),
         (("flows_sha256",), None),
         (("software",), "numpy"),
+        (("seed",), "00" * 16 + "\n"),
+        (("edition",), "2024\n"),
+        (("counted", "what"), "people\n"),
     ],
     ids=str,
 )
@@ -96,7 +99,12 @@ def test_a_fact_of_another_kind_or_missing_is_refused_by_its_name(place, value):
         read(placed(place, value))
 
 
-@pytest.mark.parametrize("key", make_plan(OD, Unit(), rho=1).to_dict())
+def test_a_version_that_ends_in_a_line_break_is_refused():
+    with pytest.raises(ReleaseError, match="regex"):
+        read(placed(("software", "numpy"), "2.0\n"))
+
+
+@pytest.mark.parametrize("key", make_plan(OD, Unit(), rho=1, method="paper").to_dict())
 def test_a_guarantee_without_one_of_its_facts_promises_nothing(key):
     with pytest.raises(InftdaError):
         _ = read(placed(("guarantee", key), None)).plan

@@ -12,14 +12,14 @@ import pytest
 import inftda
 from inftda.demo import make_country
 from inftda.errors import InftdaError, ReleaseError
-from inftda.hierarchy import Hierarchy
-from inftda.inference.measured import NoisyTable
 from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
 from inftda.publication import verify
+from inftda.publication.measured import NoisyTable
 from inftda.publication.measurements import planned_measurements, write_measurements
-from inftda.publication.tables import ROW_GROUP, read_flows
+from inftda.publication.parquet import ROW_GROUP, read_flows
 from inftda.tree import Tree
+from inftda.tree.hierarchy import Hierarchy
 
 ORIGIN_FIRST = ("origin", "destination")
 
@@ -37,7 +37,7 @@ UNITS = [
     {
         "unit": Unit(trips=2, distinct=True),
         "order": ("origin", "destination"),
-        "split": "geometric:1.3",
+        "split": [1, 1, 2, 2, 3, 3],
     },
 ]
 
@@ -84,8 +84,8 @@ def drawn_one_by_one(made, table):
 @pytest.mark.parametrize("across", [0, 0.3])
 @pytest.mark.parametrize("options", UNITS)
 def test_they_are_all_that_was_drawn_and_the_flows_stay_as_they_are(options, across):
-    made = released(across=across, **options)
-    small = released(across=across, measurements="totals", **options)
+    made = released(cross_tables=across, **options)
+    small = released(cross_tables=across, measurements="totals", **options)
     assert made.table.equals(small.table)
     measured, plan = made.measurements(), made.manifest.plan
     planned = planned_measurements(made.tree, plan)
@@ -110,12 +110,16 @@ def test_with_next_to_no_noise_they_are_the_true_counts(options):
 
 
 def test_totals_that_are_published_anyway_are_the_same_draws():
-    both = [released(measurements=measurements, across=0.3) for measurements in ("all", "totals")]
+    both = [
+        released(measurements=measurements, cross_tables=0.3) for measurements in ("all", "totals")
+    ]
     for axis, level in (("origin", "town"), ("destination", "town"), ("origin", "part")):
         asked = {"origin": "all", "destination": "all"} | {axis: level}
         found = [made.flows(level=asked, intervals=True) for made in both]
-        assert found[0] == found[1]
         assert "listed" in found[0].column_names
+        # With all measurements intervals may be narrower.
+        shown = [one.drop_columns(["low", "high", "grade"]) for one in found]
+        assert shown[0] == shown[1]
 
 
 def test_the_table_of_a_level_is_found_by_its_number():
@@ -129,7 +133,7 @@ def test_the_table_of_a_level_is_found_by_its_number():
 
 
 def test_people_read_the_file_by_names_and_codes(tmp_path):
-    made = released(across=0.3, out=tmp_path / "out")
+    made = released(cross_tables=0.3, out=tmp_path / "out")
     table = pq.read_table(tmp_path / "out" / "measurements.parquet").to_pandas()
     assert list(table.columns) == ["table", "origin", "destination", "measured"]
     first = table[table["table"] == "all > part"]
@@ -141,13 +145,13 @@ def test_people_read_the_file_by_names_and_codes(tmp_path):
 
 @pytest.mark.parametrize("across", [0, 0.3])
 def test_a_release_in_memory_keeps_them_and_can_be_saved(tmp_path, across):
-    made = released(across=across)
+    made = released(cross_tables=across)
     saved = made.save(tmp_path / "saved")
     for here, there in zip(made.measurements().tables, saved.measurements().tables, strict=True):
         np.testing.assert_array_equal(here.value, there.value)
         np.testing.assert_array_equal(here.areas, there.areas)
     again = saved.save(tmp_path / "again")
-    written = released(across=across, out=tmp_path / "written")
+    written = released(cross_tables=across, out=tmp_path / "written")
     digests = {one.manifest.measurements_sha256 for one in (saved, again, written)}
     assert len(digests) == 1, "the file follows from its rows"
     assert digests != {""}
@@ -165,14 +169,14 @@ def test_a_release_without_them_says_so_and_how_to_get_them(tmp_path):
 def test_an_axis_must_not_have_the_name_of_another_column(tmp_path):
     table = {"Measured": ["a", "b"], "count": [3, 4]}
     options = {"axis": {"Measured": {"letter": ["a", "b"]}}, "rho": 1}
-    inftda.release(table, **options, across=0, measurements="totals")
+    inftda.release(table, **options, cross_tables=0, measurements="totals")
     with pytest.raises(InftdaError, match="'Measured' where measurements are published"):
         inftda.release(table, **options, out=tmp_path / "out")
 
 
 @pytest.mark.parametrize("n_chunks", [1, 2])
 def test_tables_in_another_order_are_refused(n_chunks):
-    made = released(across=0.3)
+    made = released(cross_tables=0.3)
     cut = made.measured["table"].to_pylist().index(made.published_tables()[1].name)
     parts = [made.measured.slice(cut), made.measured.slice(0, cut)]
     other = pa.concat_tables(parts)
@@ -231,14 +235,14 @@ def country(**options):
 @pytest.mark.parametrize("across", [0, 0.08])
 @pytest.mark.parametrize("options", [{}, {"unit": Unit("add-remove")}, {"order": ORIGIN_FIRST}])
 def test_flows_follow_from_the_measurements_and_the_seed(options, across):
-    said = followed(country(across=across, **options))
+    said = followed(country(cross_tables=across, **options))
     assert said[1] == "flows follow from the measurements and the seed, at 6 levels"
     assert len(said) == 2
 
 
 @pytest.mark.parametrize("across", [0, 0.08])
 def test_a_release_of_nothing_follows_from_a_total_that_is_not_above_zero(across):
-    options = {"unit": Unit("add-remove"), "across": across, "rho": 0.001}
+    options = {"unit": Unit("add-remove"), "cross_tables": across, "rho": 0.001}
     made = [
         inftda.release(trips(0), AREAS, source=SeededSource(seed), **options) for seed in range(4)
     ]
@@ -249,7 +253,7 @@ def test_a_release_of_nothing_follows_from_a_total_that_is_not_above_zero(across
 
 def test_another_seed_gives_other_flows():
     """Ties are many where counts are small."""
-    made = country(across=0)
+    made = country(cross_tables=0)
     other = replace(made, manifest=replace(made.manifest, seed="ff" * 16))
     with pytest.raises(ReleaseError, match=r"do not follow from|must list every value"):
         followed(other)
@@ -266,7 +270,7 @@ def far_too_high(value):
 @pytest.mark.parametrize("across", [0, 0.08])
 @pytest.mark.parametrize("change", [far_too_low, far_too_high])
 def test_flows_that_do_not_follow_are_found(across, change):
-    made = country(across=across)
+    made = country(cross_tables=across)
     on_tree = [n for n, level in enumerate(made.measurements().levels) if level is not None]
     for number in on_tree:
         with pytest.raises(ReleaseError, match=r"do not follow from|must list every value"):
@@ -278,4 +282,4 @@ def test_values_that_no_release_can_have_are_refused():
         value[0] = 1 << 60
 
     with pytest.raises(ReleaseError, match="no release can have"):
-        followed(country(across=0), values={0: huge})
+        followed(country(cross_tables=0), values={0: huge})

@@ -1,8 +1,5 @@
 """Levels that are mostly noise, told from the release alone."""
 
-import math
-from fractions import Fraction
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,9 +7,8 @@ from small_release import HEALTH
 
 from inftda import SeededSource, release
 from inftda.demo import make_country
-from inftda.evaluation.cells import Cells
-from inftda.noise.law import Law
-from inftda.publication.trust import ENOUGH, LevelUse, is_drowned, usable_from
+from inftda.publication.numbered_cells import NumberedCells
+from inftda.publication.reliability import ENOUGH, LevelUse, grades, is_drowned, smallest_usable
 
 BUDGET = {"epsilon": 1, "delta": 1e-8, "source": SeededSource(5)}
 
@@ -28,22 +24,37 @@ def sparse():
     return released((4, 24, 300), 20_000)
 
 
-def test_what_is_counted_is_what_the_release_holds(sparse):
+def test_what_is_said_of_a_level_follows_from_the_intervals_of_its_numbers(sparse):
     tree, (areas, flow) = sparse.tree, sparse.leaves()
-    found = sparse.uses
-    assert [one.level for one in found] == list(tree.splitting_levels)
-    sigma = {level.index: level.noise.sigma for level in sparse.manifest.plan.levels}
-    for one in found:
-        above = tree.levels[one.level.index - 1]
-        axis = one.level.axis
-        children = np.diff(tree.axes[axis].hierarchy.child_offsets(one.level.depths[axis] - 1))
-        parents = above.areas_at(Cells.of(above, areas, flow).number)[axis]
-        value = Cells.of(one.level, areas, flow).value
-        assert one.n_drawn == children[parents].sum()
-        assert one.n_published == len(value)
-        assert one.n_small == (value < sigma[one.level.index]).sum()
-        used = value[value >= one.smallest]
-        assert (one.n_used, one.share) == (len(used), used.sum() / value.sum())
+    assert [one.level for one in sparse.uses] == list(tree.splitting_levels)
+    for one in sparse.uses:
+        cells = NumberedCells.of(one.level, areas, flow)
+        found = sparse.intervals().of(
+            one.level.depths, one.level.areas_at(cells.number), cells.value
+        )
+        is_poor = np.array(grades(cells.value, *found).to_pylist()) == "D"
+        assert one.n_published == len(cells.value)
+        used = cells.value >= one.smallest
+        assert (one.n_used, one.share) == (
+            used.sum(),
+            cells.value[used].sum() / cells.value.sum(),
+        )
+        for n in np.unique(cells.value[used]):
+            here = (cells.value >= n) & (cells.value <= 2 * n)
+            assert is_poor[here].mean() <= 0.05
+        below = cells.value[~used]
+        if len(below):
+            here = (cells.value >= below.max()) & (cells.value <= 2 * below.max())
+            assert is_poor[here].mean() > 0.05, "or the count were smaller"
+
+
+def test_nothing_is_known_of_levels_whose_measurements_are_not_published():
+    made = released((3, 6, 12), 2_000, measurements="totals")
+    for one in made.uses:
+        assert (one.is_known, one.smallest, one.is_all, one.size) == (
+            False, None, False, "not known",
+        )  # fmt: skip
+        assert one.describe().endswith("is not known: the measurements are not published")
 
 
 def test_a_sparse_table_is_called_noise_at_its_finest_level_only_if_it_is(sparse):
@@ -68,52 +79,48 @@ def test_names_of_axes_may_be_anything():
     assert len(made.uses) == 3
 
 
-def use(*, n_published, n_drawn=0, n_small=0, smallest=92, n_used=1, share=0.829):
+def use(*, n_published, noise_share=0.0, smallest=92, n_used=1, share=0.829):
     level = released((3,), 100).tree.levels[-1]
-    return LevelUse(
-        level, "flows", "people", smallest, n_used, share, n_published, n_drawn, n_small
-    )
+    return LevelUse(level, "flows", "people", smallest, n_used, share, n_published, noise_share)
 
 
 def test_nothing_is_said_of_few_numbers():
-    assert use(n_published=ENOUGH, n_drawn=10 * ENOUGH, n_small=ENOUGH).is_mostly_noise
-    few = ENOUGH - 1
-    assert not use(n_published=few, n_drawn=10 * ENOUGH, n_small=few).is_mostly_noise
-    assert use(n_published=0).noise_share == 0
+    assert use(n_published=ENOUGH, noise_share=0.51).is_mostly_noise
+    assert not use(n_published=ENOUGH, noise_share=0.5).is_mostly_noise
+    assert not use(n_published=ENOUGH - 1, noise_share=1.0).is_mostly_noise
 
 
 def test_what_is_said_of_a_level():
-    many = {"n_published": 100, "n_drawn": 1000}
-    assert use(**many).describe() == (
+    assert use(n_published=100).describe() == (
         "use flows of 92 or more: 82 % of all people; smaller ones may be noise"
     )
-    assert use(**many, n_small=90).describe().endswith("smaller ones are mostly noise")
-    assert "less than 1 % of all people" in use(**many, share=0.009).describe()
+    assert use(n_published=100, noise_share=0.9).describe().endswith("are mostly noise")
+    assert "less than 1 % of all people" in use(n_published=100, share=0.009).describe()
     assert use(n_published=5, n_used=5).describe() == "all flows can be used"
-    assert use(**many, smallest=None, n_used=0).describe() == (
+    assert use(n_published=100, smallest=None, n_used=0).describe() == (
         "no flows are large enough to use; these may be noise"
     )
 
 
-@pytest.mark.parametrize("noise", [Law(Fraction(400)), Law.laplace(Fraction(20))])
-def test_flows_are_of_use_from_twice_their_noise_on_if_few_are_false(noise):
-    half, flow = noise.half_width(0.025), np.array([50, 90, 130, 2000] * 50)
-    assert usable_from(flow, len(flow), noise) == 2 * half
-    # Of a million empty cells hundreds reach that size by noise alone, so that more is asked for.
-    more = usable_from(flow, 1_000_000, noise)
-    assert more > 2 * half
-    n_false = 1_000_000 * tail(noise, more)
-    assert n_false <= 0.025 * (flow >= more).sum() <= 4 * n_false
-    assert usable_from(flow[:2], 1_000_000, noise) is None
+def smallest_slowly(number, is_poor):
+    """The same by its definition, for every n."""
+    found = [
+        n
+        for n in range(1, max(number) + 2)
+        if any(np.mean(is_poor[(number >= m) & (number <= 2 * m)]) > 0.05 for m in number if m >= n)
+    ]
+    above = number[number > max(found, default=0)]
+    return above.min() if len(above) else None
 
 
-def tail(noise, size):
-    """Probability of at least `size`."""
-    if noise.is_laplace:
-        odds = math.exp(-1 / noise.scale)
-        return odds**size / (1 + odds)
-    weights = np.exp(-0.5 * (np.arange(-400, 401) / noise.sigma) ** 2)
-    return weights[400 + size :].sum() / weights.sum()
+@pytest.mark.parametrize("seed", range(20))
+def test_the_smallest_usable_count_is_that_of_its_definition(seed):
+    random = np.random.default_rng(seed)
+    number = random.integers(1, 200, 150)
+    is_poor = random.random(150) < 10 / number**1.2
+    assert smallest_usable(number, is_poor) == smallest_slowly(number, is_poor)
+    assert smallest_usable(number, np.ones(150, bool)) is None
+    assert smallest_usable(number, np.zeros(150, bool)) == number.min()
 
 
 def test_before_a_release_the_mean_flow_decides():

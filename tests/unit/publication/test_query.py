@@ -19,9 +19,9 @@ from small_release import (
 )
 
 from inftda.errors import ReleaseError
-from inftda.groupings import find_area, groupings
 from inftda.publication.query import open_flows, quoted, sum_flows
 from inftda.tree import Axis, Tree
+from inftda.tree.groupings import find_area, groupings
 
 CROSSES = [
     pytest.param(tree, dict(zip([axis.name for axis in tree.axes], chosen, strict=True)))
@@ -137,7 +137,7 @@ def test_an_area_that_is_unknown_or_ambiguous_is_told(hierarchy, name, says):
 
 
 def test_a_code_with_a_colon_is_a_code_unless_a_level_is_called_so():
-    from inftda.hierarchy import Hierarchy  # noqa: PLC0415 - this test only
+    from inftda.tree.hierarchy import Hierarchy  # noqa: PLC0415 - this test only
 
     odd = Axis("x", Hierarchy.read({"a": ["b:1", "c"], "d": ["a:c", "e"]}))
     assert find_area(odd, "b:1") == (1, 0)

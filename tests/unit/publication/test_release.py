@@ -13,10 +13,10 @@ import pytest
 from small_release import HEALTH, OD, as_dict, grouped, make_release
 
 from inftda.errors import InftdaError, MissingExtraError, ReleaseError
-from inftda.hierarchy import Hierarchy
 from inftda.publication.release import open_release
 from inftda.publication.verify import verify
 from inftda.tree import Axis, Tree
+from inftda.tree.hierarchy import Hierarchy
 
 #: Origin and destination, and a further axis.
 MODES = Tree.build(

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from inftda.hierarchy import Hierarchy
 from inftda.reading import Columns, read_leaves
 from inftda.tree import Axis
+from inftda.tree.hierarchy import Hierarchy
 
 TOWNS = {"region": ["N", "N", "S"], "town": ["001", "002", "003"]}
 
@@ -33,7 +33,7 @@ def read(towns):
             for (_, hierarchy), numbers in zip(axes, leaves.areas, strict=True)
         ]
         found = Counter()
-        for key, count in zip(zip(*codes, strict=True), leaves.counts.tolist(), strict=True):
+        for key, count in zip(zip(*codes, strict=True), leaves.value.tolist(), strict=True):
             found[key] += count
         return dict(found)
 

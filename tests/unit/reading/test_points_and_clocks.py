@@ -1,14 +1,11 @@
 """Points and time stamps instead of codes: the same leaves from every kind of source."""
 
 import datetime as dt
-import sqlite3
 from decimal import Decimal
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 import shapely
@@ -18,7 +15,7 @@ from inftda.areas.clock import clock_hierarchy
 from inftda.areas.reader import read_areas
 from inftda.errors import HierarchyError, IngestError, PrivacyError
 from inftda.privacy.unit import Unit
-from inftda.reading import Columns, SqlQuery, read_leaves
+from inftda.reading import Columns, read_leaves
 from inftda.tree import Axis
 from leaf_counts import leaf_counts
 
@@ -48,29 +45,22 @@ def typed(table):
     return {**table, "at": STAMPS}
 
 
-def sqlite(folder, table):
-    connection = sqlite3.connect(folder / "trips.db")
-    connection.execute("CREATE TABLE trips (olon, olat, dlon, dlat, at)")
-    connection.executemany(
-        "INSERT INTO trips VALUES (?, ?, ?, ?, ?)", list(zip(*table.values(), strict=True))
-    )
-    connection.commit()
-    connection.close()
-    return SqlQuery("SELECT * FROM trips", f"sqlite:///{folder / 'trips.db'}")
-
-
 def parquet(folder, table):
     pq.write_table(table, folder / "trips.parquet")
     return folder / "trips.parquet"
 
 
-def csv(folder, table):
-    pa_csv.write_csv(table, folder / "trips.csv")
-    return folder / "trips.csv"
+def as_decimals(table):
+    kind = pa.decimal128(30, 18)
+    cells = {
+        name: pa.array([Decimal(repr(cell)) for cell in table[name]], kind)
+        for name in list(table)[:4]
+    }
+    return pa.table({**cells, "at": pa.array(STAMPS, pa.timestamp("ns"))})
 
 
-def as_text(table):
-    return {name: [str(cell) for cell in column] for name, column in table.items()}
+def as_arrays(table):
+    return {name: np.array(column) for name, column in table.items()}
 
 
 def as_objects(table):
@@ -78,38 +68,10 @@ def as_objects(table):
     return pd.DataFrame({**cells, "at": STAMPS}, dtype=object)
 
 
-SOURCES = {
-    "lists": lambda _: COLUMNS,
-    "lists of times": lambda _: typed(COLUMNS),
-    "text": lambda _: as_text(COLUMNS),
-    "pandas": lambda _: pd.DataFrame(typed(COLUMNS)),
-    "pandas objects": lambda _: as_objects(COLUMNS),
-    "pandas nullable": lambda _: pd.DataFrame(typed(COLUMNS)).convert_dtypes(),
-    "polars": lambda _: pl.DataFrame(typed(COLUMNS)),
-    "numpy": lambda _: {name: np.array(column) for name, column in COLUMNS.items()},
-    "pyarrow": lambda _: pa.table(typed(COLUMNS)),
-    "decimals": lambda _: pa.table(
-        {
-            **{
-                name: pa.array(
-                    [Decimal(repr(cell)) for cell in COLUMNS[name]], pa.decimal128(30, 18)
-                )
-                for name in list(COLUMNS)[:4]
-            },
-            "at": pa.array(STAMPS, pa.timestamp("ns")),
-        }
-    ),
-    "a stream": lambda _: pa.table(typed(COLUMNS)).to_reader(),
-    "Parquet": lambda folder: parquet(folder, pa.table(typed(COLUMNS))),
-    "CSV": lambda folder: csv(folder, pa.table(COLUMNS)),
-    "SQLite": lambda folder: sqlite(folder, COLUMNS),
-}
-
-
-@pytest.mark.parametrize("kind", SOURCES)
-def test_every_kind_of_source_gives_the_same_leaves(kind, tmp_path):
-    source = SOURCES[kind](tmp_path)
-    assert counted(source, (*ENDS, HOUR, WEEKDAY), **POINTS, hour="at", weekday="at") == LEAVES
+@pytest.mark.parametrize("make", [as_objects, as_decimals, as_arrays])
+def test_points_and_times_may_be_of_other_types_than_floats_and_text(make):
+    axes = (*ENDS, HOUR, WEEKDAY)
+    assert counted(make(COLUMNS), axes, **POINTS, hour="at", weekday="at") == LEAVES
 
 
 def test_points_in_no_area_go_the_way_of_unplaceable():
@@ -269,3 +231,23 @@ def test_a_time_too_far_away_is_the_fault_of_its_row(part, tmp_path):
     assert counted(table, **options) == {(area,): 1}
     if part == "weekday":  # Parquet has no seconds
         assert counted(parquet(tmp_path, table), **options) == {(area,): 1}
+
+
+@pytest.mark.parametrize("make", [pa.table, lambda table: pa.table(table).to_reader()])
+def test_counts_at_different_points_and_times_of_one_cell_do_not_repeat_each_other(make):
+    table = {**COLUMNS, "count": [4, 4, 4, 4]}
+    axes = (*ENDS, HOUR)
+    assert sum(counted(make(table), axes, **POINTS, hour="at").values()) == 16
+    two = {name: [*column, column[0]] for name, column in table.items()}
+    with pytest.raises(IngestError, match="1 row of the table repeats another one, with the same "):
+        counted(make(two), axes, **POINTS, hour="at")
+    two["at"][-1] = "2026-05-18 00:10:01"
+    assert sum(counted(make(two), axes, **POINTS, hour="at").values()) == 20
+
+
+def test_a_table_of_hours_alone_has_no_outside_unless_it_is_named():
+    with pytest.raises(IngestError, match=r"not for hours .*`unplaceable='hour=outside'`"):
+        counted({"at": ["x"]}, [HOUR], NOISED, hour="at", unplaceable="outside")
+    axes = [Axis("hour", clock_hierarchy("hour").with_outside())]
+    found = counted({"at": ["x"]}, axes, NOISED, hour="at", unplaceable={"hour": "outside"})
+    assert list(found.values()) == [1]

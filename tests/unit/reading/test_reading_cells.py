@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.errors import IngestError
-from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import Unit
+from inftda.tree.hierarchy import Hierarchy
 
 NUMBERS = Hierarchy.read({"town": ["1", "2", "007", "1.0", "True"]})
 AXES = [("town", NUMBERS)]
@@ -113,7 +113,7 @@ def test_an_empty_table_in_memory_has_no_leaves(read, empty):
         ([1, None, "3"], "1 row .* no count"), ([1, float("nan"), 3], "1 row .* no count"),
         ([1, 2.5, 3], "1 row .* a fractional count"), ([1, Decimal("2.5"), 3], "a fractional"),
         ([1, float("inf"), 3], "NaN or infinity"), ([1, 2**63, "3"], "beyond"),
-        ([1, "12.000", 3], "decimal point"), ([1, "1,000", 3], "without separators"),
+        ([1, "12.000", 3], "decimal point"), ([1, "1,000", 3], "a separator of thousands"),
         ([1, True, 3], "column 'count'"), ([1, b"1", "3"], "column 'count'"),
         ([1, 2.5, "3"], "column 'count'"), ([1, Decimal("1E+1000000"), 3], "column 'count'"),
     ],

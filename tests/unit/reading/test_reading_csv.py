@@ -1,6 +1,5 @@
 """CSV files as they come: separators, quotes, encodings, compression, and broken ones."""
 
-import gzip
 import traceback
 
 import pyarrow as pa
@@ -8,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.errors import IngestError
-from inftda.hierarchy import Hierarchy
 from inftda.reading import TableFile, sources
+from inftda.tree.hierarchy import Hierarchy
 
 EXPECTED = {("001", "002"): 3, ("003", "001"): 5}
 TEXT = "origin,destination,count\n001,002,3\n003,001,5\n"
@@ -27,12 +26,6 @@ def test_usual_separators_and_line_ends_are_recognised(read, tmp_path, separator
     assert read(write(tmp_path / "a.CSV", text)) == EXPECTED
     text = TEXT.replace(",", ":").replace("\n", line_end)
     assert read(TableFile(write(tmp_path / "a.tsv", text), delimiter=":")) == EXPECTED
-
-
-def test_gzip_is_unpacked(read, tmp_path):
-    path = tmp_path / "a.csv.gz"
-    path.write_bytes(gzip.compress(TEXT.encode()))
-    assert read(path) == EXPECTED
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_name(read, tmp_path):
@@ -110,15 +103,6 @@ def test_an_encoding_nobody_knows_is_refused_before_reading(tmp_path):
         TableFile(tmp_path / "a.csv", delimiter="::")
 
 
-def test_cells_that_are_blank_are_missing(read, tmp_path):
-    path = write(tmp_path / "a.csv", 'origin,destination,count\n,002,1\n"",002,1\n')
-    with pytest.raises(IngestError, match=r"2 rows of 'a.csv' cannot be placed: missing origin"):
-        read(path)
-    path = write(tmp_path / "b.csv", "origin,destination,count\n001,002,\n")
-    with pytest.raises(IngestError, match=r"1 row of 'b.csv' has no count in column 'count'"):
-        read(path)
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -168,7 +152,7 @@ def test_the_columns_are_listed_if_one_of_them_was_asked_for(read, tmp_path, lin
 def test_files_of_a_folder_need_the_same_header(read, tmp_path):
     write(tmp_path / "a.csv", TEXT)
     write(tmp_path / "b.csv", TEXT)
-    assert read(tmp_path) == {key: 2 * n for key, n in EXPECTED.items()}
+    assert read(tmp_path, repeated_rows="add") == {key: 2 * n for key, n in EXPECTED.items()}
     write(tmp_path / "c.csv", "destination,origin,count\n001,002,3\n")
     with pytest.raises(IngestError, match=r"'c.csv' has a different header from 'a.csv'"):
         read(tmp_path)

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.errors import IngestError
-from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, read_leaves
 from inftda.reading.workspace import Workspace
 from inftda.tree import Axis
+from inftda.tree.hierarchy import Hierarchy
 from patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("own_databases")
@@ -106,7 +106,7 @@ def test_more_rows_than_memory_holds_are_counted_by_spilling(tmp_path, monkeypat
     expected, n = np.unique(draw[0] * n_areas + draw[1], return_counts=True)
     order = np.argsort(found)
     assert np.array_equal(found[order], expected)
-    assert np.array_equal(leaves.counts[order], n)
+    assert np.array_equal(leaves.value[order], n)
 
     connect = duckdb.connect
     no_disk = {"temp_directory": ""}
@@ -135,13 +135,13 @@ def test_bounding_spills_as_well(tmp_path):
         memory_limit="60MB",
         threads=2,
     )
-    assert leaves.counts.sum() == np.minimum(np.bincount(who), 2).sum()
+    assert leaves.value.sum() == np.minimum(np.bincount(who), 2).sum()
 
 
 ENDLESS = """
 import signal
 import pyarrow as pa
-from inftda.hierarchy import Hierarchy
+from inftda.tree.hierarchy import Hierarchy
 from inftda.reading import Columns, read_leaves
 from inftda.tree import Axis
 

@@ -1,0 +1,1 @@
+"""CONFIDENTIAL: comparisons of releases and other methods with the confidential table."""

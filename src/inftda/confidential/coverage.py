@@ -1,0 +1,155 @@
+"""Coverage of intervals, by level and size of the number, and of marginal totals.
+
+A reader sees the published number, so classes are by its size. All numbers of a level together
+would hide a class in which intervals fail: most numbers are small. Measures are computed from
+the truth and are as confidential as the truth.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.planning.accuracy import (
+    TotalMeasures,
+    area_totals,
+    measure_total,
+    shown_totals,
+    totals_across,
+)
+from inftda.publication.measured import CellIntervals
+from inftda.publication.numbered_cells import (
+    CLASS_STARTS,
+    MAX_CELLS,
+    NumberedCells,
+    class_of,
+    match_cells,
+)
+from inftda.publication.release import Release
+from inftda.reading.truth import Truth
+
+#: Smallest class: with fewer numbers a coverage of 95 % cannot be judged.
+LEAST = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalMeasures:
+    """Intervals of the numbers of one level and size class."""
+
+    name: str
+    smallest: Annotated[int, "smallest published number of the class"]
+    largest: Annotated[int | None, "largest published number of the class"]
+    n_numbers: Annotated[int, "published numbers of the class"]
+    in_interval: Annotated[float, "share of these whose interval holds the true number"]
+    mean_width: Annotated[float, "mean of the upper minus the lower end of their intervals"]
+
+
+def measure_intervals(truth: Truth, release: Release) -> tuple[IntervalMeasures, ...]:
+    """Intervals of the published numbers of every level of the tree; none without measurements.
+
+    Args:
+        truth: the confidential counts.
+        release: the release made from them.
+    """
+    if not release.has_measurements:
+        return ()
+    known, leaves = release.intervals(), release.leaves()
+    found: list[IntervalMeasures] = []
+    for level in release.tree.splitting_levels:
+        if level.n_nodes > MAX_CELLS:
+            continue
+        cells = NumberedCells.of(level, *leaves)
+        ends = known.of(level.depths, level.areas_at(cells.number), cells.value)
+        true, _ = match_cells(cells, NumberedCells.of(level, *truth.leaves))
+        found += _by_class(level.name, cells.value, true, *ends)
+    return tuple(found)
+
+
+def measure_estimated(truth: Truth, made: CellIntervals) -> tuple[IntervalMeasures, ...]:
+    """Intervals of estimates, which are those between finest areas.
+
+    Args:
+        truth: the confidential counts.
+        made: the estimates.
+    """
+    tree = truth.tree
+    finest = tree.levels[-1]
+    if finest.n_nodes > MAX_CELLS:
+        return ()
+    number = finest.numbers(made.areas)
+    order = np.argsort(number, kind="stable")
+    cells = NumberedCells(number[order], made.value[order])
+    true, _ = match_cells(cells, NumberedCells.of(finest, *truth.leaves))
+    return tuple(_by_class(finest.name, cells.value, true, made.low[order], made.high[order]))
+
+
+def measure_published_totals(
+    truth: Truth, release: Release, released: Truth
+) -> tuple[TotalMeasures, ...]:
+    """Measures of published totals, and for measured ones how many intervals hold the truth.
+
+    `released` are the flows of the release.
+    """
+    found = []
+    for number, axis, depth in totals_across(truth.tree):
+        totals, true = release.totals_of(axis.name), area_totals(truth, number, depth)
+        measured = measure_total(axis, depth, true, shown_totals(released, number, depth, totals))
+        if (made := totals.get(depth)) is not None:
+            areas = [np.zeros(len(made.flow), np.int32) for _ in release.tree.axes]
+            areas[number] = np.arange(len(made.flow), dtype=np.int32)
+            depths = [depth if i == number else 0 for i in range(len(areas))]
+            low, high = release.intervals().of(depths, tuple(areas), made.flow)
+            inside = float(np.mean((low <= true) & (true <= high)))
+            measured = replace(measured, sigma=made.sigma, in_interval=inside)
+        found.append(measured)
+    return tuple(found)
+
+
+def lowest_coverage(
+    measures: Iterable[IntervalMeasures], least: int = LEAST
+) -> IntervalMeasures | None:
+    """The class whose intervals fail most often; None if none has enough numbers to tell.
+
+    Args:
+        measures: of some levels.
+        least: number of numbers that a class must have.
+    """
+    enough = (one for one in measures if one.n_numbers >= least)
+    return min(enough, key=lambda one: one.in_interval, default=None)
+
+
+def overall(measures: Iterable[IntervalMeasures]) -> IntervalMeasures:
+    """All classes of a level together."""
+    every = list(measures)
+    n = sum(one.n_numbers for one in every)
+    in_interval, width = (
+        sum(getattr(one, name) * one.n_numbers for one in every) / n
+        for name in ("in_interval", "mean_width")
+    )
+    return IntervalMeasures(every[0].name, every[0].smallest, None, n, in_interval, width)
+
+
+def _by_class(
+    name: str,
+    flow: NDArray[np.int64],
+    true: NDArray[np.int64],
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+) -> Iterator[IntervalMeasures]:
+    classes = class_of(flow)
+    n = np.bincount(classes, minlength=len(CLASS_STARTS))
+    is_inside = (low <= true) & (true <= high)
+    inside = np.bincount(classes, is_inside, minlength=len(CLASS_STARTS))
+    width = np.bincount(classes, high - low, minlength=len(CLASS_STARTS))
+    for one in np.flatnonzero(n).tolist():
+        is_last = one + 1 == len(CLASS_STARTS)
+        yield IntervalMeasures(
+            name=name,
+            smallest=CLASS_STARTS[one],
+            largest=None if is_last else CLASS_STARTS[one + 1] - 1,
+            n_numbers=int(n[one]),
+            in_interval=float(inside[one] / n[one]),
+            mean_width=float(width[one] / n[one]),
+        )

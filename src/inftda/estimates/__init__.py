@@ -1,0 +1,1 @@
+"""The model that estimates all flows from the measurements of a release."""

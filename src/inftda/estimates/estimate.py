@@ -1,0 +1,444 @@
+"""Make, write and open an estimate: whole numbers that add up, each with an interval.
+
+Post-processing of a release that was published with its measurements: nothing else is read, so
+it costs no privacy and anybody can make one.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from inftda.areas.locations import Gazetteer, unit_vectors
+from inftda.errors import InftdaError, ReleaseError
+from inftda.estimates.model import Fit
+from inftda.options import Centroids, Option, Released, Threads, documented
+from inftda.publication.agreement import TableFit, fit_table, table_fits
+from inftda.publication.folder import areas_names, places_name, read_tree, write_areas
+from inftda.publication.manifest import (
+    MAX_BYTES,
+    AxisEntry,
+    Counts,
+    Manifest,
+    Software,
+    Version,
+    check_plain,
+    digest,
+    software_versions,
+)
+from inftda.publication.measured import CellIntervals, keys_of
+from inftda.publication.parquet import CODE, leaf_areas
+from inftda.publication.query import (
+    HIGH,
+    LOW,
+    FlowFormat,
+    TableFormat,
+    converted,
+    converted_flows,
+    graded,
+    largest,
+    sum_flows,
+    with_intervals,
+    with_names,
+)
+from inftda.publication.release import Release, open_release
+from inftda.tree import DESTINATION, ORIGIN, Tree
+from inftda.tree.groupings import asked_for
+from inftda.util.files import (
+    ESTIMATE_FILE,
+    MANIFEST_FILE,
+    check_folder,
+    is_plain,
+    whole_folder,
+)
+from inftda.util.tabular import as_arrow, as_numpy
+
+#: Bumped when a reader of the old format could misunderstand the new one.
+FORMAT: Final = "inftda-estimate/1"
+KIND: Final = "inftda-estimate"
+NOTICE: Final = (
+    "Model-based estimates from the measurements of a release: good on average, not guaranteed, "
+    "and not a list of existing flows. The guaranteed table is the release."
+)
+#: Columns besides those of the axes.
+ESTIMATE: Final = "estimate"
+VALUES: Final = (ESTIMATE, LOW, HIGH)
+
+
+class LevelModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The model of one level.
+
+    Attributes:
+        level: its name.
+        sigma: standard deviation of the noise of its measurements.
+        spread: of the counts around their means.
+        zeros: how many of them are zero; see `inftda.estimates.prior`.
+        same: factor of the area that contains the other end of the trip.
+    """
+
+    level: str
+    sigma: float
+    spread: float
+    zeros: float
+    same: float
+
+
+class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The model behind the numbers.
+
+    Attributes:
+        locations: whether distances were used.
+        seed: decided which numbers were rounded up.
+        levels: coarse to fine.
+    """
+
+    locations: bool
+    seed: int
+    levels: tuple[LevelModel, ...]
+
+
+class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The contents of the `manifest.json` of an estimate; the first four are always the same.
+
+    Attributes:
+        format: of the folder.
+        kind: what it holds.
+        model_based: that it is no release.
+        notice: how to interpret the numbers.
+        private: whether the release is private; False if it was made with a seed.
+        release_sha256: digest of the manifest of the release it was made from.
+        model: parameters of the model.
+        axes: the axes of the table.
+        order: axis names in the order of refinement.
+        counts: noun for the counted entries, from the release.
+        total: sum of all estimates, which is that of the release.
+        n_rows: number of rows.
+        estimate_sha256: digest of the table; empty while it is in memory only.
+        software: versions of what made it.
+    """
+
+    format: Literal["inftda-estimate/1"] = FORMAT
+    kind: str = KIND
+    model_based: bool = True
+    notice: str = NOTICE
+    private: bool
+    release_sha256: str
+    model: Model
+    axes: tuple[AxisEntry, ...]
+    order: tuple[str, ...]
+    counts: Counts
+    total: int
+    n_rows: int
+    estimate_sha256: str = ""
+    software: dict[Software, Version] = msgspec.field(default_factory=software_versions)
+
+    def to_text(self) -> str:
+        """Return the contents of `manifest.json`."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode() + "\n"
+
+    @classmethod
+    def read(cls, folder: Path) -> "EstimateManifest":
+        """Read the manifest of a folder."""
+        path = folder / MANIFEST_FILE
+        content = path.read_bytes() if is_plain(path) and path.stat().st_size <= MAX_BYTES else b""
+        try:
+            return msgspec.json.decode(content, type=cls)
+        except (RecursionError, msgspec.MsgspecError) as problem:
+            raise ReleaseError(
+                f"{str(folder)!r} is not an estimate: its manifest is not of format {FORMAT!r} "
+                f"({problem}); make one with `inftda estimate`"
+            ) from None
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate:
+    """Estimated flows between finest areas.
+
+    Attributes:
+        manifest: of which release, by which model.
+        tree: axes and order of refinement.
+        table: one column for each axis, and `estimate`, `low`, `high`; or the file that holds it.
+        known_fits: how it agrees with all that was measured, if it was made just now.
+    """
+
+    manifest: EstimateManifest
+    tree: Tree
+    table: pa.Table | Path
+    known_fits: tuple[TableFit, ...] | None = None
+
+    def __repr__(self) -> str:
+        place = "in memory" if isinstance(self.table, pa.Table) else repr(self.table.parent.name)
+        axes = ", ".join(axis.name for axis in self.tree.axes)
+        about = self.manifest
+        return (
+            f"<estimate {place}: {about.n_rows:,} flows by {axes}, {about.total:,} "
+            f"{about.counts} in all; by a model, nothing is guaranteed>"
+        )
+
+    def flows(  # noqa: PLR0913 - two ends, each with a level and a filter
+        self,
+        origin_level: str | None = None,
+        destination_level: str | None = None,
+        *,
+        from_: str | Sequence[str] | None = None,
+        to: str | Sequence[str] | None = None,
+        level: Mapping[str, str] | None = None,
+        where: Mapping[str, str | Sequence[str]] | None = None,
+        zones: Any = None,
+        release: Release | str | Path | None = None,
+        intervals: bool = True,
+        at_least: str | None = None,
+        names: bool = False,
+        top: int | None = None,
+        as_: FlowFormat = "arrow",
+    ) -> Any:
+        """Estimates between areas of any levels; arguments as `Release.flows` takes them.
+
+        Returns:
+            A table with `estimate`, and unless `intervals` is False also `low`, `high` and `grade`:
+            between finest areas, and of sums if `release` is the release it was made from.
+
+        Raises:
+            ReleaseError: no such axis, an axis is named twice, or an area is unknown or ambiguous.
+        """
+        level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
+        ends = {ORIGIN: from_, DESTINATION: to}
+        asked = asked_for(self.tree, (level_of_end, level), (ends, where), zones)
+        is_finest = all(axis.depth == axis.axis.hierarchy.depth for axis in asked)
+        if at_least is not None and not is_finest and release is None:
+            raise ReleaseError(
+                "sums of estimates have grades only beside their release; give it by `release=`, "
+                "or leave out `at_least=`"
+            )
+        is_wanted = intervals or at_least is not None
+        columns = VALUES if is_finest and is_wanted else (ESTIMATE,)
+        found = sum_flows(self.table, asked, columns)
+        if LOW in columns:
+            low, high = (found.column(name).to_numpy() for name in (LOW, HIGH))
+            found = with_intervals(found.drop_columns([LOW, HIGH]), (low, high), ESTIMATE)
+        elif is_wanted and release is not None:
+            opened = open_release(release)
+            self.check_release(opened)
+            found = opened.with_intervals(found, asked, number=ESTIMATE)
+        found = largest(graded(found, at_least), top, ESTIMATE)
+        named = with_names(found, asked) if names else found
+        return converted_flows(named, as_, asked)
+
+    def leaves(self) -> CellIntervals:
+        """The estimates between finest areas, by the numbers of the areas, with their intervals."""
+        try:
+            table = self.table
+            found = (
+                table if isinstance(table, pa.Table) else pq.read_table(table, partitioning=None)
+            )
+            values = [found.column(name).to_numpy().astype(np.int64, copy=False) for name in VALUES]
+            areas = leaf_areas(self.tree, found)
+        except (pa.ArrowException, OSError, KeyError):
+            raise ReleaseError(
+                "the estimate cannot be read as estimates between areas; estimate again with "
+                "`inftda estimate`"
+            ) from None
+        return CellIntervals(areas, *values)
+
+    @property
+    def total(self) -> int:
+        """Sum of all estimates."""
+        return self.manifest.total
+
+    def fit(self, release: Release | str | Path, *, as_: TableFormat = "arrow") -> Any:
+        """How sums of estimates agree with the measurements they are made from: `Release.fit`."""
+        opened = open_release(release)
+        self.check_release(opened)
+        fits = self.known_fits
+        if fits is None:
+            estimates = (
+                self.table if isinstance(self.table, pa.Table) else pq.read_table(self.table)
+            )
+            values = as_numpy(estimates.column(ESTIMATE).combine_chunks())
+            areas = leaf_areas(self.tree, estimates)
+            fits = table_fits(self.tree, opened.measurements(), areas, values)
+        return converted(fit_table(fits), as_)
+
+    def check_release(self, release: Release) -> None:
+        """Refuse any release but the one it was made from."""
+        if self.manifest.release_sha256 != release_digest(release.manifest):
+            raise ReleaseError(
+                "the estimate was made from another release; make it again from this one with "
+                "`inftda estimate`"
+            )
+
+
+@documented
+def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
+    release: Released,
+    *,
+    out: Annotated[
+        str | Path | None,
+        Option("Folder to write. In Python, without it the estimate stays in memory."),
+    ] = None,
+    centroids: Centroids = None,
+    seed: Annotated[int, Option("Decides which numbers are rounded up; nothing else.")] = 0,
+    threads: Threads = None,
+    force: Annotated[bool, Option("Replace an estimate that is there.")] = False,
+) -> Estimate:
+    """Estimate all flows of a release from its measurements.
+
+    Raises:
+        ReleaseError: the release has no measurements, or they are damaged, of another one or
+            such that no model fits them.
+        InftdaError: locations cannot be read.
+
+    Privacy:
+        Post-processing of the release: no cost.
+    """
+    if seed < 0:
+        raise InftdaError(f"seed must be at least 0, got {seed}")
+    opened = release if isinstance(release, Release) else open_release(release)
+    if out is not None:
+        check_folder(Path(out), force=force, check=_check_replaceable)
+    points = located(opened.tree, centroids)
+    model, columns, fits = _fitted(opened, points, seed, threads)
+    table = _table(opened.tree, columns)
+    manifest = EstimateManifest(
+        private=opened.manifest.private,
+        release_sha256=release_digest(opened.manifest),
+        model=model,
+        axes=opened.manifest.tree.axes,
+        order=opened.manifest.tree.order,
+        counts=opened.manifest.counts,
+        total=opened.total if len(table) else 0,
+        n_rows=len(table),
+    )
+    made = Estimate(manifest, opened.tree, table, fits)
+    return made if out is None else _save(made, Path(out), force=force)
+
+
+def open_estimate(path: Estimate | str | Path) -> Estimate:
+    """Read the folder of an estimate; one that is open already is given back.
+
+    The table must have the digest that the manifest states and the columns of an estimate. Nothing
+    else is checked: anybody can check an estimate by making it again from its release.
+
+    Raises:
+        ReleaseError: the folder is missing, is not an estimate, or is damaged.
+    """
+    if isinstance(path, Estimate):
+        return path
+    folder = Path(path)
+    if not folder.is_dir():
+        raise ReleaseError(f"there is no folder {str(folder)!r}; check the path")
+    check_plain(folder, (MANIFEST_FILE, ESTIMATE_FILE))
+    manifest = EstimateManifest.read(folder)
+    tree = read_tree(folder, manifest.axes, manifest.order)
+    table = folder / ESTIMATE_FILE
+    if not _is_written(table, tree, manifest.estimate_sha256):
+        raise ReleaseError(
+            f"{ESTIMATE_FILE} of {str(folder)!r} does not match its manifest: it was edited or "
+            "damaged; make it again with `inftda estimate`"
+        )
+    return Estimate(manifest, tree, table)
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Refuse a folder that is not an estimate, or has something else in it."""
+    try:
+        manifest = EstimateManifest.read(folder)
+    except ReleaseError as problem:
+        raise ReleaseError(f"{str(folder)!r} is not replaced: {problem}") from None
+    # Not those that the manifest names: anything in the folder would be one of these then.
+    areas = areas_names([axis.fingerprint for axis in manifest.axes])
+    own = {MANIFEST_FILE, ESTIMATE_FILE, *areas, *map(places_name, areas)}
+    others = sorted(
+        path.name for path in folder.iterdir() if path.name not in own or not is_plain(path)
+    )
+    if others:
+        raise ReleaseError(
+            f"{str(folder)!r} is not replaced: {others[0]!r} in it is not part of an estimate; "
+            "move it elsewhere or choose another folder"
+        )
+
+
+def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
+    is_public = made.manifest.private
+    with whole_folder(out, force=force, check=_check_replaceable, is_public=is_public) as folder:
+        pq.write_table(made.table, folder / ESTIMATE_FILE, compression="zstd")
+        manifest = msgspec.structs.replace(
+            made.manifest,
+            axes=write_areas(folder, made.tree),
+            estimate_sha256=digest(folder / ESTIMATE_FILE),
+        )
+        (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
+    return replace(made, manifest=manifest, table=out / ESTIMATE_FILE)
+
+
+def located(tree: Tree, centroids: Any = None) -> dict[str, NDArray[np.float64]]:
+    """Unit vectors of the finest areas of both ends, by axis name; NaN where unknown."""
+    known = Gazetteer.of((axis.hierarchy for axis in tree.axes), centroids=centroids)
+    return {
+        axis.name: unit_vectors(*known.finest[number])
+        for number, axis in enumerate(tree.axes)
+        if axis.name in {ORIGIN, DESTINATION} and number in known.finest
+    }
+
+
+def _fitted(
+    release: Release, points: dict[str, NDArray[np.float64]], seed: int, threads: int | None
+) -> tuple[Model, list[NDArray[Any]], tuple[TableFit, ...]]:
+    """The model, areas and values of its estimates, and how they fit; all else is given up."""
+    measured = release.measurements()
+    fit = Fit.of(release.tree, measured, release.total, points, threads=threads)
+    areas, value = fit.leaves(seed)
+    fits = table_fits(release.tree, measured, areas, value)
+    low, high = release.intervals().of(release.tree.levels[-1].depths, areas, value)
+    levels = tuple(
+        LevelModel(
+            level.layer.level.name,
+            level.layer.sigma,
+            level.posterior.spread,
+            level.posterior.zeros,
+            level.shares.same,
+        )
+        for level in fit.levels
+    )
+    if not all(math.isfinite(x) for one in levels for x in (one.spread, one.zeros, one.same)):
+        raise ReleaseError(
+            "no model with finite parameters fits the measurements; check the release with "
+            "`inftda verify`"
+        )
+    return Model(bool(points), seed, levels), [*areas, value, low, high], fits
+
+
+def _table(tree: Tree, columns: list[NDArray[Any]]) -> pa.Table:
+    """The estimates, by the numbers of their areas; the columns given are used up."""
+    order = np.argsort(keys_of(columns[: len(tree.axes)]), kind="stable")
+    made = [
+        pa.DictionaryArray.from_arrays(
+            as_arrow(columns.pop(0)[order]), axis.hierarchy.codes(axis.hierarchy.depth)
+        )
+        for axis in tree.axes
+    ]
+    made += [as_arrow(columns.pop(0)[order].astype(np.int64)) for _ in VALUES]
+    return pa.Table.from_arrays(made, names=[*(axis.name for axis in tree.axes), *VALUES])
+
+
+def _is_written(table: Path, tree: Tree, sha256: str) -> bool:
+    """Whether a file has this digest and the columns of an estimate."""
+    fields = [pa.field(axis.name, CODE) for axis in tree.axes]
+    schema = pa.schema([*fields, *(pa.field(name, pa.int64()) for name in VALUES)])
+    try:
+        return digest(table) == sha256 and pq.read_schema(table).equals(schema)
+    except (pa.ArrowException, OSError):
+        return False
+
+
+def release_digest(manifest: Manifest) -> str:
+    """Identifies a release: the digest of its manifest."""
+    return hashlib.sha256(manifest.to_text().encode()).hexdigest()

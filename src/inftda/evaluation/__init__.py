@@ -1,1 +1,0 @@
-"""How good a release is: guarantees known beforehand, and confidential comparisons."""

@@ -1,1 +1,0 @@
-"""From measurements to estimates and intervals: whole arrays, no files, no truth."""

@@ -1,1 +1,0 @@
-"""What has been spent on data sets, on disk: budgets, accounts, charges."""

@@ -1,0 +1,1 @@
+"""Plans with their stated errors, target accuracies, and simulated releases of a public table."""

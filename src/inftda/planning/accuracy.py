@@ -1,0 +1,293 @@
+"""Errors of a release against the true counts: cells level by level, and marginal totals.
+
+(The paper's section 5, and more.) A cell that is missing is 0. Means and root mean squares are
+given twice: over all possible cells of the level, and over the cells that are not zero in both
+tables (`..._nonzero`), since on a sparse table the many cells that are 0 in both make any mean
+look small.
+
+"All who leave this town" is a marginal total: a sum over cells below many different nodes of the
+tree. Totals of the axis that is refined first are levels of the tree and measured as cells.
+
+Measures are computed from the truth and are as confidential as the truth. The description of each
+field is written beside its figures.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.errors import TreeError
+from inftda.publication.numbered_cells import NumberedCells, match_cells
+from inftda.publication.totals import AreaTotals
+from inftda.reading.truth import Children, Truth
+from inftda.tree import Axis, Tree, TreeLevel
+from inftda.util.screen import Progress
+
+Numbers = NDArray[np.int64]
+
+#: On everything that is computed from a confidential table.
+NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
+#: Smallest true flow of each size class; the first class is the true zeros.
+SIZE_BOUNDS = (0, 1, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000)
+#: How many of the largest true flows are looked at on their own.
+TOP = 100
+#: Part of the areas that are the largest ones.
+LARGEST = 0.02
+
+
+def definitions(kind: type) -> dict[str, str]:
+    """Return the description of each field of a class of measures, by name."""
+    known = get_type_hints(kind, include_extras=True).items()
+    return {name: get_args(stated)[1] for name, stated in known if get_origin(stated) is Annotated}
+
+
+@dataclass(frozen=True, slots=True)
+class SizeMeasures:
+    """Errors of the cells whose true flow lies in one size class."""
+
+    smallest: Annotated[int, "smallest true flow of the class"]
+    largest: Annotated[int | None, "largest; none for the last class"]
+    n_cells: Annotated[int, "number of cells, for true zeros all possible ones"]
+    max_abs_error: Annotated[int, "largest |released - true|"]
+    mean_abs_error: Annotated[float | None, "mean of |released - true|; none without a cell"]
+    rmse: Annotated[float | None, "root of the mean of (released - true)^2"]
+    bias: Annotated[float | None, "mean of released - true"]
+    mean_relative_error: Annotated[float | None, "mean of |released - true| / true; none for 0"]
+    kept: Annotated[float | None, "share of the cells with a released flow above 0"]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelMeasures:
+    """Errors of one level."""
+
+    level: int
+    name: str
+    n_cells: Annotated[int, "possible cells of the level"]
+    n_true: Annotated[int, "cells with a true flow"]
+    n_released: Annotated[int, "cells with a released flow above 0"]
+    n_either: Annotated[int, "cells that are not zero in both tables"]
+    total_true: Annotated[int, "sum of the true flows"]
+    total_released: Annotated[int, "sum of the released flows"]
+    max_abs_error: Annotated[
+        int, "largest |released - true| of any cell, missing cells counted as 0"
+    ]
+    mean_abs_error: Annotated[float, "mean of |released - true| over all possible cells"]
+    mean_abs_error_nonzero: Annotated[float, "the same mean over the n_either cells"]
+    rmse: Annotated[float, "root of the mean of (released - true)^2 over all possible cells"]
+    rmse_nonzero: Annotated[float, "the same over the n_either cells"]
+    false_discovery_rate: Annotated[
+        float, "share of the cells with a released flow where the true one is 0"
+    ]
+    false_negative_rate: Annotated[
+        float, "share of the cells with a true flow where none is released"
+    ]
+    common_part: Annotated[
+        float,
+        "common part of commuters: 2 sum min(true, released) / sum (true + released), released "
+        "flows below 0 counted as 0",
+    ]
+    top_cells: Annotated[
+        int, "how many of the largest true flows the top measures are of (ties: tree order)"
+    ]
+    top_max_abs_error: Annotated[int, "largest |released - true| of these"]
+    top_mean_abs_error: Annotated[float, "mean of |released - true| of these"]
+    top_mean_relative_error: Annotated[float, "mean of |released - true| / true of these"]
+    sizes: tuple[SizeMeasures, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TotalMeasures:
+    """Errors of the totals of one level of an axis."""
+
+    axis: str
+    level: str
+    n_areas: int
+    max_abs_error: Annotated[int, "largest |released - true| of any area's total"]
+    mean_abs_error: Annotated[float, "mean of |released - true| over all areas"]
+    bias_of_largest: Annotated[
+        float, "released - true, summed over the 2 % largest areas, over their true sum"
+    ]
+    sigma: Annotated[
+        float | None, "standard deviation of the noise of these totals in their cross table"
+    ] = None
+    in_interval: Annotated[
+        float | None, "share of the areas whose published interval holds the true total"
+    ] = None
+
+
+def measure(
+    truth: Truth, released: Truth, *, progress: Progress | None = None
+) -> tuple[LevelMeasures, ...]:
+    """Measures of every level, from the root to the leaves.
+
+    Args:
+        truth: the confidential counts.
+        released: the released leaves, summed up by the same tree.
+        progress: called with level name, levels done and number of levels.
+    """
+    tree = truth.tree
+    if released.tree != tree:
+        raise TreeError("truth and release must be counts of the same tree")
+    splitting = {at.level.index: number for number, at in enumerate(truth.levels)}
+    pairs = np.array([truth.total]), np.array([released.total])
+    levels = []
+    for level in tree.levels:
+        # A level that splits nothing has the cells of the level above.
+        if (number := splitting.get(level.index)) is not None:
+            pairs = pair_cells(truth.levels[number], released.levels[number])
+        levels.append(measure_level(level, *pairs))
+        if progress is not None:
+            progress(level.name, len(levels), len(tree.levels))
+    return tuple(levels)
+
+
+def pair_cells(true: Children, released: Children) -> tuple[Numbers, Numbers]:
+    """True and released counts of the cells of a level that are in either, in tree order."""
+    made, there = (NumberedCells(side.node, side.count) for side in (released, true))
+    known, is_lost = match_cells(made, there)
+    order = np.argsort(np.concatenate([made.number, there.number[is_lost]]), kind="stable")
+    lost = there.value[is_lost]
+    return (
+        np.concatenate([known, lost])[order],
+        np.concatenate([made.value, np.zeros_like(lost)])[order],
+    )
+
+
+def measure_level(level: TreeLevel, true: Numbers, released: Numbers) -> LevelMeasures:
+    """Measures of one level, of whose cells all that are not zero in both are given."""
+    is_either = (true != 0) | (released != 0)
+    true, released = true[is_either], released[is_either]
+    error, kept = np.abs(released - true), np.maximum(released, 0)
+    n_cells, n_either = level.n_nodes, len(true)
+    n_true, n_released = _count(true), _count(kept)
+    abs_error, squares = int(error.sum()), float((error.astype(float) ** 2).sum())
+    # Python's integers: the sum of both totals may be beyond 2^62.
+    weight = int(true.sum()) + int(kept.sum())
+    top = _largest(true)
+    return LevelMeasures(
+        level=level.index,
+        name=level.name,
+        n_cells=n_cells,
+        n_true=n_true,
+        n_released=n_released,
+        n_either=n_either,
+        total_true=int(true.sum()),
+        total_released=int(released.sum()),
+        max_abs_error=int(error.max(initial=0)),
+        mean_abs_error=abs_error / n_cells,
+        mean_abs_error_nonzero=_share(abs_error, n_either),
+        rmse=(squares / n_cells) ** 0.5,
+        rmse_nonzero=_share(squares, n_either) ** 0.5,
+        false_discovery_rate=_share(_count(kept[true == 0]), n_released),
+        false_negative_rate=_share(_count(kept[true > 0] == 0), n_true),
+        common_part=_share(2 * int(np.minimum(true, kept).sum()), weight) if weight else 1.0,
+        top_cells=len(top),
+        top_max_abs_error=int(error[top].max(initial=0)),
+        top_mean_abs_error=_share(int(error[top].sum()), len(top)),
+        top_mean_relative_error=_share(float((error[top] / true[top]).sum()), len(top)),
+        sizes=_sizes(true, released, n_cells - n_true),
+    )
+
+
+def measure_totals(truth: Truth, released: Truth) -> tuple[TotalMeasures, ...]:
+    """Measures of the marginal totals: of levels of axes that are no levels of the tree."""
+    measures = []
+    for number, axis, depth in totals_across(truth.tree):
+        true, made = (area_totals(counts, number, depth) for counts in (truth, released))
+        measures.append(measure_total(axis, depth, true, made))
+    return tuple(measures)
+
+
+def totals_across(tree: Tree) -> Iterator[tuple[int, Axis, int]]:
+    """Number, axis and level of marginal totals that are no levels of the tree."""
+    for number, axis in enumerate(tree.axes):
+        for depth in range(1, axis.hierarchy.depth + 1):
+            one_way = tuple(depth if i == number else 0 for i in range(len(tree.axes)))
+            if axis.hierarchy.splits(depth) and one_way not in tree.on_tree:
+                yield number, axis, depth
+
+
+def area_totals(counts: Truth, number: int, depth: int) -> Numbers:
+    """int64[areas]: sum of the counts of each area."""
+    return counts.tree.axes[number].hierarchy.sum_up(counts.marginal_totals[number], depth)
+
+
+def shown_totals(
+    released: Truth, number: int, depth: int, totals: Mapping[int, AreaTotals]
+) -> Numbers:
+    """int64[areas]: totals of the areas of one level of an axis, as `query` answers them.
+
+    `totals` are the published totals of the axis by level. A level that was not measured has the
+    sums of the totals of its finest areas, and an axis without totals has sums of flows.
+    """
+    if depth in totals:
+        return totals[depth].flow
+    hierarchy = released.tree.axes[number].hierarchy
+    if hierarchy.depth in totals:
+        return hierarchy.sum_up(totals[hierarchy.depth].flow, depth)
+    return area_totals(released, number, depth)
+
+
+def measure_total(axis: Axis, depth: int, true: Numbers, released: Numbers) -> TotalMeasures:
+    """Measures of the totals of one level of an axis, one number for each area."""
+    error = released - true
+    largest = np.argsort(-true, kind="stable")[: max(1, int(LARGEST * len(true)))]
+    return TotalMeasures(
+        axis=axis.name,
+        level=axis.hierarchy.level_name(depth),
+        n_areas=len(true),
+        max_abs_error=int(np.abs(error).max()),
+        mean_abs_error=float(np.abs(error).mean()),
+        bias_of_largest=int(error[largest].sum()) / max(int(true[largest].sum()), 1),
+    )
+
+
+def _count(flags: NDArray[Any]) -> int:
+    return int(np.count_nonzero(flags))
+
+
+def _share(part: float, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _sizes(true: Numbers, released: Numbers, n_zeros: int) -> tuple[SizeMeasures, ...]:
+    classes = np.searchsorted(SIZE_BOUNDS, true, side="right") - 1
+    found = []
+    for number, smallest in enumerate(SIZE_BOUNDS):
+        here = classes == number
+        error, kept = released[here] - true[here], _count(released[here] > 0)
+        n_cells = len(error) if smallest else n_zeros
+        largest = SIZE_BOUNDS[number + 1] - 1 if smallest < SIZE_BOUNDS[-1] else None
+        found.append(
+            SizeMeasures(
+                smallest,
+                largest,
+                n_cells,
+                max_abs_error=int(np.abs(error).max(initial=0)),
+                mean_abs_error=_mean(int(np.abs(error).sum()), n_cells),
+                rmse=float((error.astype(float) ** 2).sum() / n_cells) ** 0.5 if n_cells else None,
+                bias=_mean(int(error.sum()), n_cells),
+                mean_relative_error=_mean(float((np.abs(error) / true[here]).sum()), n_cells)
+                if smallest
+                else None,
+                kept=_mean(kept, n_cells),
+            )
+        )
+    return tuple(found)
+
+
+def _mean(total: float, n: int) -> float | None:
+    return total / n if n else None
+
+
+def _largest(true: Numbers) -> NDArray[np.intp]:
+    """Where the largest true flows are; ties in tree order."""
+    n = min(TOP, _count(true))
+    if n == 0:
+        return np.empty(0, np.intp)
+    least = np.partition(true, len(true) - n)[-n]
+    above = np.flatnonzero(true > least)
+    return np.concatenate([above, np.flatnonzero(true == least)[: n - len(above)]])

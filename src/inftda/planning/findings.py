@@ -1,0 +1,224 @@
+"""Results of a preview: for every setting the levels and totals that would be published."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from inftda.pages.html import percent
+from inftda.planning.accuracy import NOTICE
+from inftda.planning.simulated_errors import SizeShares, Usable
+from inftda.privacy.risk import Risk
+from inftda.privacy.unit import Unit
+
+#: A level is usable as a whole if this part of its trips is in numbers that can be used.
+ENOUGH: Final = 0.8
+#: Beyond this a share is not called all.
+_ALL: Final = 0.9995
+_WHAT_IT_IS: Final = (
+    "Simulated on a public stand-in: nothing confidential was read and nothing is spent. "
+    "Guaranteed errors hold for every table; all other figures are true of the stand-in."
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One combination of epsilon, privacy unit and split.
+
+    Attributes:
+        epsilon: of the guarantee.
+        unit: the privacy unit.
+        split: of the budget over levels, as it was given.
+    """
+
+    epsilon: float
+    unit: Unit
+    split: Any = "uniform"
+
+    def describe(self) -> str:
+        """In one line."""
+        split = self.split if isinstance(self.split, str) else ",".join(map(str, self.split))
+        return f"epsilon = {self.epsilon:g}; {self.unit.describe()}; split {split}"
+
+
+@dataclass(frozen=True)
+class LevelPreview:
+    """One level of a release to come.
+
+    Attributes:
+        name: for people.
+        depths: level on each axis.
+        n_cells: possible cells.
+        guaranteed: no number of the release will be further off, with 95 % probability for
+            all levels together.
+        largest_error: of any cell, in the worst simulation.
+        mean_error: over cells that are not zero in both tables.
+        common_part: common part of commuters, 1 if nothing is wrong.
+        false_share: part of the published flows that are zero in truth.
+        lost_share: part of the true flows that are published as zero.
+        median: half of the published numbers are no further off.
+        p95: 95 % of the published numbers are no further off.
+        usable: smallest usable count and the shares of numbers and trips from there on.
+        sizes: false and lost flows by size.
+    """
+
+    name: str
+    depths: tuple[int, ...]
+    n_cells: int
+    guaranteed: int
+    largest_error: int
+    mean_error: float
+    common_part: float
+    false_share: float
+    lost_share: float
+    median: int
+    p95: int
+    usable: Usable
+    sizes: tuple[SizeShares, ...]
+
+    @property
+    def usable_from(self) -> str:
+        """Smallest usable count as the cell of a table."""
+        if self.usable.smallest is None:
+            return "\N{EN DASH}"
+        return "all" if self.usable.numbers >= _ALL else f"{self.usable.smallest:,}"
+
+    @property
+    def cells(self) -> str:
+        """Term for the numbers of this level: flows, cells or totals."""
+        ends = self.name.split(" > ")
+        return "pairs" if len(ends) == 2 and ends[0] == ends[1] else "flows"
+
+    def usable_sentence(self, *, is_named: bool = True) -> str:
+        """State the smallest usable count, with or without the name of the level."""
+        name = self.name.split(" > ")[0] if self.cells == "pairs" else self.name
+        what = f"{name} {self.cells}" if is_named else self.cells
+        if self.usable.smallest is None:
+            return f"no {what} are large enough to use"
+        if self.usable.numbers >= _ALL:
+            return f"all {what} can be used"
+        return (
+            f"{what} of {self.usable.smallest:,} trips or more can be used "
+            f"({percent(self.usable.numbers)} of those published, "
+            f"{percent(self.usable.trips)} of the trips)"
+        )
+
+
+@dataclass(frozen=True)
+class TotalPreview:
+    """In- or out-totals of one level of areas, or totals of a level of any other axis.
+
+    Attributes:
+        axis: its name.
+        level: name of the level.
+        n_areas: how many totals there are.
+        mean_error: over all areas.
+        p95: 95 % of the areas err by no more.
+        largest_error: in the worst simulation.
+        stated_within: a measured total is published with an interval of this half width; None
+            where the plan measures no cross table for them.
+    """
+
+    axis: str
+    level: str
+    n_areas: int
+    mean_error: float
+    p95: int
+    largest_error: int
+    stated_within: int | None
+
+
+@dataclass(frozen=True)
+class SettingPreview:
+    """Simulated releases with one setting.
+
+    Attributes:
+        setting: the setting.
+        guarantee: epsilon, delta, rho and the accountant in words.
+        risk: success probabilities of an attacker, from epsilon and delta.
+        sigma: standard deviation of the noise of the finest level that is measured.
+        levels: of the tree, coarse to fine.
+        totals: in- and out-totals, by axis and level.
+    """
+
+    setting: Setting
+    guarantee: str
+    risk: Risk
+    sigma: float
+    levels: tuple[LevelPreview, ...]
+    totals: tuple[TotalPreview, ...]
+
+    @property
+    def finest_usable(self) -> LevelPreview | None:
+        """The finest level that can be used as a whole."""
+        usable = [level for level in self.levels if level.usable.trips >= ENOUGH]
+        return usable[-1] if usable else None
+
+    @property
+    def verdict(self) -> str:
+        """State the finest usable level, in two sentences."""
+        finest, last = self.finest_usable, self.levels[-1]
+        if finest is None:
+            return "No level is usable as a whole."
+        sentence = finest.usable_sentence(is_named=False)
+        words = f"Usable down to {finest.name}: {sentence}."
+        if finest is last:
+            return words
+        return f"{words} At the finest level, {last.usable_sentence()}."
+
+
+#: Definition of a usable number and a usable level.
+WHAT_IS_USABLE: Final = (
+    "Numbers are usable from the smallest usable count on: at most one in 20 of them is "
+    f"noise or off by more than half. A level is called usable if {percent(ENOUGH)} of its trips "
+    "or more are in such numbers."
+)
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Simulated releases of a stand-in, summarised for each setting.
+
+    Attributes:
+        stand_in: how the stand-in was made, in words.
+        n_trips: its trips.
+        n_flows: its flows between finest areas.
+        runs: simulations of each setting.
+        delta: the same for all settings.
+        settings: in the order they were asked for.
+        is_confidential: whether the stand-in, and with it every figure, may be confidential.
+    """
+
+    stand_in: str
+    n_trips: int
+    n_flows: int
+    runs: int
+    delta: float
+    settings: tuple[SettingPreview, ...]
+    is_confidential: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as a mapping, for JSON."""
+        shown = [
+            {
+                "epsilon": one.setting.epsilon,
+                "unit": one.setting.unit.to_dict(),
+                "split": one.setting.split,
+                "promise": one.guarantee,
+                "risk": one.risk.to_dict(),
+                "sigma": one.sigma,
+                "finest_usable": one.finest_usable and one.finest_usable.name,
+                "levels": [asdict(level) for level in one.levels],
+                "totals": [asdict(total) for total in one.totals],
+            }
+            for one in self.settings
+        ]
+        return {
+            "kind": "inftda-preview",
+            "what_it_is": NOTICE if self.is_confidential else _WHAT_IT_IS,
+            "confidential": self.is_confidential,
+            "stand_in": self.stand_in,
+            "trips": self.n_trips,
+            "flows": self.n_flows,
+            "runs": self.runs,
+            "delta": self.delta,
+            "settings": shown,
+        }

@@ -1,0 +1,361 @@
+"""A preview: releases of a public stand-in, simulated for every setting that is considered.
+
+Nothing confidential is read and nothing is charged to any ledger, so settings can be tried out as
+often as one likes. Guaranteed errors hold for every table. All other figures hold
+for the stand-in, and for the confidential table as far as the two are alike.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.errors import InftdaError
+from inftda.mechanism.topdown import release_counts
+from inftda.noise.bits import RandomSource, SecureSource
+from inftda.options import (
+    GUARANTEE,
+    Accountant,
+    AllowLargeDelta,
+    AreasFile,
+    AxisFiles,
+    CrossTables,
+    Delta,
+    Doc,
+    Group,
+    Levels,
+    Method,
+    Option,
+    Order,
+    Rhos,
+    StructuralZeros,
+    Watched,
+    documented,
+    numbers,
+    splits,
+)
+from inftda.planning.accuracy import measure
+from inftda.planning.findings import (
+    LevelPreview,
+    Preview,
+    Setting,
+    SettingPreview,
+    TotalPreview,
+)
+from inftda.planning.preview_page import write_preview_page
+from inftda.planning.simulated_errors import (
+    LevelRun,
+    level_run,
+    mean_errors,
+    mean_usable,
+    quantiles,
+    size_shares,
+    total_errors,
+)
+from inftda.planning.stand_in import StandIn, from_flows, from_totals
+from inftda.privacy.bounds import error_bounds
+from inftda.privacy.noise_plan import Plan, check_delta, make_plan, usual_split
+from inftda.privacy.risk import risk_of
+from inftda.privacy.unit import UNIT, Unit
+from inftda.publication.intervals import Intervals
+from inftda.publication.measurements import measurements_of, noisy_table
+from inftda.publication.reliability import planned_totals
+from inftda.publication.stated import BETA
+from inftda.reading import Columns, table_from
+from inftda.reading.columns import COLUMNS
+from inftda.reading.truth import Truth
+from inftda.tree import Tree, TreeLevel
+from inftda.util.files import check_file
+from inftda.util.screen import Progress
+
+#: More settings than a committee can look at.
+MAX_SETTINGS: Final = 60
+
+
+@documented
+def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing to decide
+    areas: AreasFile = None,
+    *,
+    stand_in: Annotated[
+        Any,
+        Option(
+            "A public table of flows that is like the confidential one: older, coarser, or of "
+            "somewhere else.",
+            metavar="FLOWS",
+        ),
+        Group(table_from),
+    ] = None,
+    stand_in_level: Annotated[
+        str | None,
+        Option("Level of its areas, if it is coarser: it is spread over finer ones.", "LEVEL"),
+    ] = None,
+    totals: Annotated[
+        Any,
+        Option(
+            "Public totals of the finest areas (columns named after that level, out, in, perhaps "
+            "within), to make flows up from or to spread a coarser table by.",
+            metavar="FILE",
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | Sequence[float],
+        Option("Values of epsilon to compare; go with delta.", "NUMBER,NUMBER,...", numbers),
+    ] = (0.5, 1, 2),
+    delta: Delta = None,
+    columns: Annotated[Columns, Doc("Columns of the public table."), Group(Columns)] = COLUMNS,
+    unit: Annotated[
+        Unit | Sequence[Unit],
+        Doc("Privacy unit; or several to compare."),
+        Group(Unit, is_several=True),
+    ] = UNIT,
+    axis: AxisFiles = None,
+    levels: Levels = None,
+    order: Order = None,
+    structural_zeros: StructuralZeros = None,
+    rho: Rhos = None,
+    method: Method = "inftda",
+    split: Annotated[
+        Any,
+        Option(
+            "How the budget is split over the levels; or several splits to compare.",
+            metavar="log|uniform|W,W,...",
+            parse=splits,
+            panel=GUARANTEE,
+            is_repeated=True,
+        ),
+    ] = None,
+    cross_tables: CrossTables = None,
+    accountant: Accountant = "auto",
+    allow_large_delta: AllowLargeDelta = False,
+    runs: Annotated[int, Option("Simulated releases of each setting.")] = 5,
+    seed: Annotated[int, Option("Of made-up flows.")] = 1,
+    allow_confidential: Annotated[
+        bool,
+        Option(
+            "The stand-in is confidential. The output is then marked as confidential, and a "
+            "choice made by it has to be disclosed."
+        ),
+    ] = False,
+    html: Annotated[str | Path | None, Option("Page to write.", metavar="FILE")] = None,
+    force: Annotated[bool, Option("Replace a page that is there.")] = False,
+    source: Annotated[RandomSource | None, Doc("Random bits; secure by default.")] = None,
+    progress: Watched = None,
+) -> Preview:
+    """Simulate releases of a public stand-in for the confidential table.
+
+    Every combination of the values given is a setting.
+
+    Raises:
+        InftdaError: something is wrong with what was asked for or with a public table.
+
+    Privacy:
+        None is spent, as long as the tables given are public.
+    """
+    if (stand_in is None) == (totals is None) and (stand_in is None or stand_in_level is None):
+        raise InftdaError("give either a public table of flows to stand in, or public totals")
+    if not 1 <= runs <= 1000:
+        raise InftdaError(f"`runs=` must be from 1 to 1000, got {runs}")
+    if html is not None:
+        tables = [Path(one) for one in (stand_in, totals) if isinstance(one, str | Path)]
+        check_file(Path(html), force=force, reads=tables)
+    first, *others = _several(unit) or [UNIT]
+    if any(one.once_per != first.once_per for one in others):
+        raise InftdaError(
+            "units with different `once_per=` refine their axes in different orders; preview them "
+            "one by one"
+        )
+    tree = columns.tree(
+        areas, axis=axis, levels=levels, order=order, structural_zeros=structural_zeros, unit=first
+    )
+    # Planned before anything is made up, so that a wrong setting is reported at once.
+    budgets = {"epsilon": epsilon} if rho is None else {"rho": rho}
+    budget: dict[str, Any] = {
+        "delta": delta, "accountant": accountant, "method": method, "cross_tables": cross_tables,
+    }  # fmt: skip
+    split = usual_split(method)[0] if split is None else split
+    settings = _settings(tree, unit, split, budgets, budget)
+    if stand_in is not None:
+        made = from_flows(
+            tree, stand_in, level=stand_in_level, totals=totals, columns=columns, seed=seed
+        )
+    else:
+        made = from_totals(tree, totals, seed=seed, progress=progress)
+    for _, plan in settings:
+        check_delta(plan, total=made.counts.total, allowed=allow_large_delta)
+    tried = simulate_settings(
+        made,
+        settings,
+        runs=runs,
+        source=source or SecureSource(),
+        progress=progress,
+    )
+    tried = replace(tried, is_confidential=allow_confidential)
+    if html is not None:
+        write_preview_page(tried, html, force=force)
+    return tried
+
+
+def simulate_settings(
+    made: StandIn,
+    settings: Sequence[tuple[Setting, Plan]],
+    *,
+    runs: int,
+    source: RandomSource,
+    progress: Progress | None = None,
+) -> Preview:
+    """Simulate releases of a stand-in with each setting."""
+    tried = []
+    for number, (setting, plan) in enumerate(settings):
+
+        def show(run: int, before: int = number * runs) -> None:
+            if progress is not None:
+                progress("simulating", before + run, len(settings) * runs)
+
+        tried.append(_simulate(made.counts, setting, plan, source, runs, show))
+    delta = settings[0][1].delta
+    return Preview(
+        stand_in=made.words,
+        n_trips=made.counts.total,
+        n_flows=made.counts.n_leaves,
+        runs=runs,
+        delta=0.0 if delta is None else float(delta),
+        settings=tuple(tried),
+    )
+
+
+def _settings(
+    tree: Tree, unit: Any, split: Any, budgets: dict[str, Any], options: dict[str, Any]
+) -> list[tuple[Setting, Plan]]:
+    """Every combination, planned; a list of splits is a list of texts or of lists."""
+    several = isinstance(split, list | tuple) and _holds_splits(split)
+    ((word, values),) = budgets.items()
+    combinations = list(product(_several(unit), split if several else [split], _several(values)))
+    if not combinations:
+        raise InftdaError("give at least one epsilon")
+    if len(combinations) > MAX_SETTINGS:
+        raise InftdaError(
+            f"these are {len(combinations)} settings, more than the {MAX_SETTINGS} that anybody "
+            "can compare; give fewer epsilons, units or splits"
+        )
+    settings = []
+    for who, way, value in combinations:
+        plan = make_plan(tree, who, split=way, **{word: value}, **options)
+        if plan.epsilon is None:
+            raise InftdaError("`rho=` goes with `delta=` here, so that epsilon can be stated")
+        settings.append((Setting(float(plan.epsilon), who, way), plan))
+    return settings
+
+
+def _several(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _holds_splits(split: Sequence[Any]) -> bool:
+    return all(isinstance(one, str | list | tuple) for one in split)
+
+
+def _simulate(  # noqa: PLR0913, PLR0917 - private
+    counts: Truth,
+    setting: Setting,
+    plan: Plan,
+    source: RandomSource,
+    runs: int,
+    show: Callable[[int], None],
+) -> SettingPreview:
+    """Release a table again and again, and return the mean of the measures.
+
+    The table is a public stand-in or, where the output is marked confidential, the truth. The
+    simulated releases are published nowhere and charged to nothing.
+    """
+    tree, planned = counts.tree, {level.index for level in plan.levels}
+    shown = [level for level in tree.levels if level.index in planned]
+    levels: list[list[LevelRun]] = [[] for _ in shown]
+    sums = _totals_of(tree)
+    totals: list[list[NDArray[np.int64]]] = [[] for _ in sums]
+    for run in range(runs):
+        drawn = release_counts(
+            counts, plan.account(), source, progress=lambda *_, run=run: show(run)
+        )
+        leaves = drawn.leaves
+        released = Truth.from_leaves(tree, leaves.areas, leaves.value)
+        known = Intervals(
+            tree,
+            measurements_of(tree, plan, map(noisy_table, drawn.noisy)),
+            leaves.areas,
+            leaves.value,
+            is_public=plan.unit.root_is_public,
+        )
+        measures = measure(counts, released)
+        for level, found in zip(shown, levels, strict=True):
+            found.append(level_run(level, known, counts, released, measures[level.index]))
+        for (number, depth), errors in zip(sums, totals, strict=True):
+            errors.append(total_errors(counts, released, number, depth))
+    bounds = {bound.index: bound.max_error for bound in error_bounds(tree, plan, BETA)}
+    widths = {table.depths: noise.half_width() for table, noise in planned_totals(tree, plan)}
+    return SettingPreview(
+        setting,
+        f"{plan.describe()}; {plan.describe_noise()}",
+        risk_of(plan),
+        plan.levels[-1].sigma,
+        tuple(
+            _level(level, bounds[level.index], found)
+            for level, found in zip(shown, levels, strict=True)
+        ),
+        tuple(_total(tree, *at, errors, widths) for at, errors in zip(sums, totals, strict=True)),
+    )
+
+
+def _level(level: TreeLevel, bound: int, runs: Sequence[LevelRun]) -> LevelPreview:
+    def mean(name: str) -> float:
+        return float(np.mean([getattr(run.measures, name) for run in runs]))
+
+    median, p95 = mean_errors([run.errors for run in runs])
+    return LevelPreview(
+        name=level.name,
+        depths=level.depths,
+        n_cells=level.n_nodes,
+        guaranteed=bound,
+        largest_error=max(run.measures.max_abs_error for run in runs),
+        mean_error=mean("mean_abs_error_nonzero"),
+        common_part=mean("common_part"),
+        false_share=mean("false_discovery_rate"),
+        lost_share=mean("false_negative_rate"),
+        median=median,
+        p95=p95,
+        usable=mean_usable([run.usable for run in runs]),
+        sizes=size_shares([run.sizes for run in runs]),
+    )
+
+
+def _totals_of(tree: Tree) -> list[tuple[int, int]]:
+    """Axis and level of all totals by one axis."""
+    return [
+        (number, depth)
+        for number, axis in enumerate(tree.axes)
+        for depth in range(1, axis.hierarchy.depth + 1)
+        if axis.hierarchy.splits(depth)
+    ]
+
+
+def _total(
+    tree: Tree,
+    number: int,
+    depth: int,
+    runs: Sequence[NDArray[np.int64]],
+    widths: Mapping[tuple[int, ...], int],
+) -> TotalPreview:
+    """Totals of one level of an axis, from their errors in each run."""
+    axis = tree.axes[number]
+    return TotalPreview(
+        axis=axis.name,
+        level=axis.hierarchy.level_name(depth),
+        n_areas=len(runs[0]),
+        mean_error=float(np.mean(runs)),
+        p95=mean_errors([quantiles(run) for run in runs])[1],
+        largest_error=int(np.max(runs)),
+        stated_within=widths.get(tuple(depth * (i == number) for i in range(len(tree.axes)))),
+    )

@@ -1,1 +1,0 @@
-"""What a release would be like, tried out on something public before anything is spent."""

@@ -1,0 +1,149 @@
+"""One measurement of a release: a level of the tree or a cross table, and its noise."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from inftda.errors import BudgetError
+from inftda.noise.distribution import Family, Noise
+from inftda.privacy.unit import Sensitivity, Unit
+from inftda.tree import CrossTable, TreeLevel
+
+#: Key of a measurement in a plan: the number of a level, or the depths of a cross table's axes.
+Key = int | tuple[int, ...]
+
+
+class Stated(msgspec.Struct):
+    """A measurement as a manifest states it, without what follows from the rest of the plan."""
+
+    index: int
+    name: str
+    cells: int
+    squared_sensitivity: int
+    family: Family
+    sigma2: Fraction
+    depths: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A level of the tree or a cross table, and the noise that is added to each of its counts.
+
+    Attributes:
+        index: number of the level in the tree, 0 for the root; of a cross table that of the level
+            whose step it belongs to.
+        name: name of the level or cross table, for people.
+        cells: number of cells.
+        noise: distribution of the noise of each cell.
+        sensitivity: largest change of the counts by one person.
+        cross: for a cross table, the level of each axis's hierarchy, 0 where the axis is summed up;
+            empty for a level of the tree.
+        of_tree: the level or cross table itself; None in a plan that was read without its tree,
+            which `Plan.on` finds.
+    """
+
+    index: int
+    name: str
+    cells: int
+    noise: Noise
+    sensitivity: Sensitivity
+    cross: tuple[int, ...] = ()
+    of_tree: TreeLevel | CrossTable | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, marginal: TreeLevel | CrossTable, unit: Unit, noise: Noise) -> "Measurement":
+        """The measurement of a level or cross table with some noise."""
+        return cls(
+            index=marginal.index,
+            name=marginal.name,
+            cells=marginal.n_nodes,
+            noise=noise,
+            sensitivity=unit.sensitivity(marginal),
+            cross=marginal.depths if isinstance(marginal, CrossTable) else (),
+            of_tree=marginal,
+        )
+
+    @classmethod
+    def from_stated(cls, stated: Stated, unit: Unit) -> "Measurement":
+        """The measurement that a manifest states."""
+        sides = unit.sides(stated.index)
+        return cls(
+            index=stated.index,
+            name=stated.name,
+            cells=stated.cells,
+            noise=Noise(stated.sigma2, stated.family),
+            sensitivity=Sensitivity(stated.squared_sensitivity, sides, unit.trips),
+            cross=stated.depths,
+        )
+
+    @property
+    def key(self) -> Key:
+        """Key in the plan."""
+        return self.cross or self.index
+
+    @property
+    def marginal(self) -> TreeLevel | CrossTable:
+        """The level or cross table itself.
+
+        Raises:
+            BudgetError: the plan was read without its tree.
+        """
+        if self.of_tree is None:
+            raise BudgetError("the plan was read without its tree; ask `Plan.on(tree)` first")
+        return self.of_tree
+
+    @property
+    def level(self) -> TreeLevel:
+        """The level itself, or the level in whose step the cross table is measured."""
+        return self.marginal.level
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """Level of each axis's hierarchy, 0 where the axis is summed up."""
+        return self.cross or self.marginal.depths
+
+    @property
+    def is_on_tree(self) -> bool:
+        """Whether it is a level of the tree."""
+        return not self.cross
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it is a cross table of totals of areas."""
+        return self.marginal.is_whole and not self.is_on_tree
+
+    def most_values(self, n_flows: int) -> int:
+        """Values that it can have: as many as it has cells, or as the rows of parents have."""
+        if self.marginal.is_whole:
+            return self.cells
+        return min(self.cells, n_flows * self.level.max_children)
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise."""
+        return self.noise.sigma
+
+    @property
+    def rho(self) -> Fraction:
+        """Exact cost in zCDP."""
+        return self.noise.rho(self.sensitivity.squared)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Exact cost in pure differential privacy; only with Laplace noise."""
+        return self.noise.epsilon(self.sensitivity.l1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is written to a manifest; `sigma` and `sensitivity` are for people."""
+        return {
+            "index": self.index,
+            "name": self.name,
+            "cells": self.cells,
+            "sensitivity": self.sensitivity.l2,
+            "squared_sensitivity": self.sensitivity.squared,
+            **self.noise.to_dict(),
+            "rho": str(self.rho),
+            **({"depths": list(self.cross)} if self.cross else {}),
+        }

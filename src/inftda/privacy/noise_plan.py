@@ -1,0 +1,617 @@
+"""The plan: how much noise every level gets, and what that costs (paper, section 4.1).
+
+A plan needs no data; making one spends nothing. A mechanism takes its noise from a plan and
+from nowhere else, through an `Account` that refuses to hand out a level twice and to finish before
+all of them are handed out. So what was drawn is what was accounted for.
+
+Must never be made from the trips.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import zip_longest
+from typing import Any, Final
+
+import msgspec
+
+from inftda.errors import BudgetError, PrivacyError
+from inftda.noise.distribution import Family, Noise, describe_noise
+from inftda.privacy.accountants import (
+    AUTO,
+    PURE,
+    ZCDP,
+    Part,
+    accountant_named,
+    privacy_curve,
+    total_rho,
+)
+from inftda.privacy.accounting import (
+    Number,
+    Share,
+    commensurable,
+    with_noise,
+)
+from inftda.privacy.guarantee import Guarantee
+from inftda.privacy.measurement import Key, Measurement, Stated
+from inftda.privacy.unit import UNIT_KEYS, Sensitivity, Unit
+from inftda.tree import CrossTable, Tree, TreeLevel
+from inftda.util.exact_numbers import (
+    checked_delta,
+    decode_fraction,
+    exact_number,
+    rounded_up,
+)
+
+#: One of `SPLITS`, or weights in order of levels.
+Split = str | Sequence[Fraction | float]
+
+#: Splits that have a name.
+SPLITS: Final = ("log", "pairs", "uniform")
+#: Where a level has noise of a smaller standard deviation, no cross table is measured:
+#: nothing is gained.
+LEAST_SIGMA: Final = 1
+#: The split of the budget, and the part of it for cross tables, that a method stands for.
+METHODS: Final[Mapping[str, tuple[str, Fraction]]] = {
+    "inftda": ("log", Fraction(8, 100)),
+    "paper": ("uniform", Fraction(0)),
+}
+#: The split by logarithms makes the largest of N draws equal at all levels, but with this
+#: probability (docs/decisions.md, "The split of the budget").
+_EXCEEDED: Final = Fraction(1, 20)
+#: Weight of Laplace noise at the finest level, times the square of the logarithm of its cells. 1/2
+#: would make its largest draw that of others; 16/25 makes it 0.88 times that, because errors of the
+#: level above are added to it.
+_FINEST: Final = Fraction(16, 25)
+#: The split for pairs multiplies that weight by this.
+_PAIRS: Final = 4
+#: With fewer children of a parent at the finest level, on average, errors there come from the level
+#: above, and Laplace noise does not pay.
+_LEAST_CHILDREN: Final = 4
+#: It has to lower the noise of the finest level by more than it raises that of others.
+_LEAST_GAIN: Final = 0.95
+#: Of the budget: with more for cross tables, little would be left for the tree itself.
+MAX_ACROSS: Final = Fraction(1, 2)
+#: A public table has data of more people than this; where their number is not public, delta must
+#: be at most one over it.
+FEWEST_PEOPLE: Final = 1000
+#: Variances are rounded up by less than this, so parts of the budget are that far off at most.
+_ROUNDING: Final = Fraction(1, 10**8)
+#: Far more levels and tables than any tree has; beyond, accounting would take a stranger's word
+#: for how long it runs.
+_MOST_PARTS: Final = 4096
+#: Likewise of a variance, which `round_up` writes with far fewer digits.
+_MOST_BITS: Final = 256
+
+
+class Account:
+    """A plan being spent: what has been drawn of it. Not for several threads at once."""
+
+    def __init__(self, parts: Iterable[Measurement]) -> None:
+        self._left: dict[Key, Measurement] = {part.key: part for part in parts}
+        self._planned = frozenset(self._left)
+
+    def is_planned(self, key: Key) -> bool:
+        """Whether the plan has noise for a level or table, drawn already or not."""
+        return key in self._planned
+
+    def charge(self, key: Key) -> Measurement:
+        """Take what was planned for a level or table, once."""
+        if key not in self._planned:
+            raise BudgetError(
+                f"level or table {key} is not in the plan, which has {_listed(self._planned)}; "
+                "noise that is not accounted for is never drawn"
+            )
+        if key not in self._left:
+            raise BudgetError(f"level or table {key} was drawn already; a second draw costs again")
+        return self._left.pop(key)
+
+    def finish(self) -> None:
+        """End the release: all that was planned must have been drawn."""
+        if self._left:
+            raise BudgetError(
+                f"levels and tables {_listed(self._left)} were planned but not drawn; "
+                "the release is not the one that was accounted for"
+            )
+
+
+def _listed(keys: Iterable[Key]) -> str:
+    """Levels by their numbers, tables by their depths."""
+    return str(sorted(keys, key=str))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Noise for every measured level, and the guarantee that follows.
+
+    Attributes:
+        unit: who is protected.
+        accountant: how epsilon and delta follow from the noise.
+        epsilon: promised with `delta`; None if only rho is promised.
+        delta: None likewise.
+        levels: the measured ones, root first (only if it is noised); trivial ones are absent.
+        across: part of the budget that was asked for to measure cross tables.
+        tables: these tables, in the order of the levels they belong to; none although they were
+            asked for if the tree has none, or if the noise of a level has a standard deviation
+            below 1.
+
+    Privacy:
+        Built by hand it promises nothing before `verify` has passed.
+    """
+
+    unit: Unit
+    accountant: str
+    epsilon: float | None
+    delta: float | None
+    levels: tuple[Measurement, ...]
+    across: Fraction = Fraction(0)
+    tables: tuple[Measurement, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Measurement, ...]:
+        """All that is measured: levels, then tables."""
+        return (*self.levels, *self.tables)
+
+    @property
+    def measured(self) -> tuple[Part, ...]:
+        """All that is measured as accountants take it: noise and sensitivity."""
+        return tuple((part.noise, part.sensitivity) for part in self.parts)
+
+    @property
+    def rho(self) -> Fraction:
+        """Cost in zCDP, exact: the sum over levels and tables."""
+        return total_rho(self.measured)
+
+    @property
+    def share_across(self) -> Fraction:
+        """Part of the budget that cross tables cost."""
+        costs = [part.epsilon if self.is_pure else part.rho for part in self.parts]
+        return sum(costs[len(self.levels) :], Fraction(0)) / sum(costs, Fraction(0))
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether it promises epsilon with delta 0."""
+        return accountant_named(self.accountant).is_pure
+
+    @property
+    def is_precise(self) -> bool:
+        """Whether levels above the finest have so little noise that nothing is measured across."""
+        above = self.levels[:-1] or self.levels
+        return min(level.sigma for level in above) < LEAST_SIGMA
+
+    def account(self) -> Account:
+        """A fresh account of what has been drawn: use one for each release."""
+        return Account(self.parts)
+
+    def verify(self, tree: Tree | None = None) -> None:
+        """Recompute the guarantee; with a tree, also what is planned for its levels and tables."""
+        self.check_parts()
+        if tree is not None:
+            self.on(tree)
+        if self.epsilon is None and self.delta is None:
+            return
+        if self.epsilon is None or self.delta is None:
+            raise BudgetError("epsilon and delta are promised together or not at all")
+        if (self.delta == 0) != self.is_pure:
+            raise BudgetError(f"delta is 0 by the accountant {PURE.name!r}, and by no other")
+        delta = self.delta if self.is_pure else checked_delta(self.delta)
+        if not 0 <= self.epsilon < math.inf:
+            raise BudgetError(f"epsilon must be a number of at least 0, got {self.epsilon}")
+        found = privacy_curve(self.accountant, self.measured)(self.epsilon)
+        if found > delta:
+            raise BudgetError(
+                f"the plan promises delta {delta:g} at epsilon {self.epsilon:g}, but by the "
+                f"accountant {self.accountant!r} its noise gives {found:g}"
+            )
+
+    def check_parts(self) -> None:
+        """What can be known without a tree; it also bounds what accounting takes."""
+        if not self.levels:
+            raise BudgetError("the plan has no measured level, so it promises nothing")
+        if len(self.parts) > _MOST_PARTS:
+            raise BudgetError(f"the plan has more than {_MOST_PARTS} levels and tables")
+        if len({part.key for part in self.parts}) < len(self.parts):
+            raise BudgetError("the plan names a level or table twice")
+        indices = [level.index for level in self.levels]
+        if indices != sorted(indices) or (0 in indices) == self.unit.root_is_public:
+            raise BudgetError(
+                f"the plan has the levels {indices}; they must be in order, with the total only "
+                f"where it is noised ({self.unit.describe()})"
+            )
+        most = self.unit.trips**2
+        # With distinct trips the figure depends on the tree, which only `verify(tree)` has.
+        least = 1 if self.unit.distinct else most
+        for part in self.parts:
+            squared, sides = part.sensitivity.squared, self.unit.sides(part.index)
+            fits = part.sensitivity == Sensitivity(squared, sides, self.unit.trips)
+            if part.noise.square <= 0 or not fits or not least * sides <= squared <= most * sides:
+                raise BudgetError(
+                    f"level {part.name!r} has sigma2 {part.noise.square} and squared sensitivity "
+                    f"{squared}, which does not fit the unit: {self.unit.describe()}"
+                )
+            if max(map(int.bit_length, part.noise.square.as_integer_ratio())) > _MOST_BITS:
+                raise BudgetError(
+                    f"level {part.name!r} has a sigma2 of more than {_MOST_BITS} bits"
+                )
+            part.noise.check()
+        above = () if self.is_pure else (*self.levels[:-1], *self.tables)
+        if any(part.noise.is_laplace for part in above):
+            raise BudgetError(
+                "the plan has Laplace noise above the finest level, which only plans with delta 0 "
+                "have"
+            )
+        if self.share_across > checked_across(self.across) * (1 + _ROUNDING):
+            raise BudgetError(
+                f"cross tables cost the part {float(self.share_across):g} of the budget, "
+                f"more than {self.across}, which the plan states for them"
+            )
+
+    def on(self, tree: Tree) -> "Plan":
+        """The same plan, whose measurements know their levels and cross tables.
+
+        Raises:
+            BudgetError: it is not a plan of this tree.
+        """
+        levels = measured_levels(tree, self.unit)
+        is_across = self.across and (self.tables or not self.is_precise)
+        tables = measured_tables(tree, is_pure=self.is_pure) if is_across else ()
+        if (len(self.levels), len(self.tables)) != (len(levels), len(tables)):
+            raise BudgetError(
+                f"the plan does not measure the levels of this tree: it has {len(self.levels)} "
+                f"levels and {len(self.tables)} cross tables, the tree needs {len(levels)} "
+                f"and {len(tables)}"
+            )
+        found = replace(
+            self,
+            levels=_measurements(levels, self.unit, (level.noise for level in self.levels)),
+            tables=_measurements(tables, self.unit, (table.noise for table in self.tables)),
+        )
+        if found != self:
+            raise BudgetError(
+                "the plan is not the one of this tree: index, name, cells or squared sensitivity "
+                "of a level or table are others"
+            )
+        return found
+
+    def describe(self) -> str:
+        """The promise in one line."""
+        cost = f"rho = {rounded_up(self.rho)} (zCDP)"
+        if self.epsilon is None or self.delta is None:
+            return cost
+        return (
+            f"epsilon = {rounded_up(self.epsilon)}, delta = {rounded_up(self.delta)} "
+            f"by the accountant '{self.accountant}'; {cost}"
+        )
+
+    def describe_noise(self) -> str:
+        """The noise of the levels in one sentence."""
+        *above, finest = (level.noise for level in self.levels)
+        if any(noise.family != finest.family for noise in above):
+            return (
+                f"{describe_noise([finest])} at the finest level, where numbers are small, and "
+                f"{describe_noise(above)} above it"
+            )
+        return f"{describe_noise([*above, finest])} at every level"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: fractions as text, so nothing is rounded."""
+        across: dict[str, Any] = {}
+        if self.across:
+            tables = [table.to_dict() for table in self.tables]
+            across = {"across": str(self.across), "tables": tables}
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "rho": str(self.rho),
+            "accountant": self.accountant,
+            **self.unit.to_dict(),
+            "levels": [level.to_dict() for level in self.levels],
+            **across,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> "Plan":
+        """Read back what `to_dict` gives, and recompute the guarantee.
+
+        Noise and promise are taken from the data. What follows from them is computed, and the
+        whole must be what is stated.
+        """
+        stated = data if isinstance(data, dict) else {}
+        unit = {key: stated.get(key) for key in UNIT_KEYS}
+        try:
+            known = msgspec.convert({**stated, "unit": unit}, _StatedPlan, dec_hook=decode_fraction)
+        except msgspec.ValidationError as problem:
+            raise BudgetError(
+                f"the plan is not readable: {problem}; it was edited or damaged"
+            ) from None
+        plan = known.plan()
+        plan.check_parts()
+        try:
+            follows = plan.to_dict()
+        except ValueError:  # rho has more digits than Python writes
+            raise BudgetError("the plan has a rho that is too long; it was edited") from None
+        texts = (json.dumps(of, indent=1).splitlines() for of in (stated, follows))
+        for found, expected in zip_longest(*texts, fillvalue=""):
+            if found != expected:
+                raise BudgetError(
+                    f"the plan states {found.strip()[:60]!r}, where {expected.strip()[:60]!r} "
+                    "follows from the rest of it; it was edited, or written by another version of "
+                    "inftda"
+                )
+        plan.verify()
+        return plan
+
+
+class _StatedPlan(msgspec.Struct):
+    """A plan as a manifest states it; what follows from it is left out."""
+
+    unit: Unit
+    accountant: str
+    epsilon: float | None
+    delta: float | None
+    levels: tuple[Stated, ...]
+    across: Fraction = Fraction(0)
+    tables: tuple[Stated, ...] = ()
+
+    def plan(self) -> Plan:
+        """The plan itself."""
+        levels, tables = (
+            tuple(Measurement.from_stated(stated, self.unit) for stated in measured)
+            for measured in (self.levels, self.tables)
+        )
+        return Plan(
+            self.unit, self.accountant, self.epsilon, self.delta, levels, self.across, tables
+        )
+
+
+def make_plan(  # noqa: PLR0913 - three ways to state a budget
+    tree: Tree,
+    unit: Unit,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    accountant: str = AUTO,
+    method: str = "inftda",
+    split: Split | None = None,
+    cross_tables: Number | None = None,
+) -> Plan:
+    """Noise for every level of a tree that keeps a promise.
+
+    Args:
+        tree: what is released; its levels, not its data.
+        unit: who is protected.
+        epsilon: strength of the guarantee; with `delta`, the noise follows.
+        delta: probability that it does not hold; 0 for Laplace noise everywhere.
+        rho: strength in zCDP, instead; with `delta`, epsilon follows, and the other way round.
+        accountant: "auto" for the tightest that is valid.
+        method: what the next two are unless they are given: "inftda" or "paper"; see `METHODS`.
+        split: of the budget over measured levels: "uniform", "log" (by the logarithm of the cells
+            of a level; with epsilon, the finest level has Laplace noise where that is less),
+            "pairs" (the same with more of the budget for the finest level), or weights in order
+            of levels.
+        cross_tables: part of the budget for cross tables, which hold marginal totals. None is
+            measured where levels above the finest have noise of a standard deviation below 1
+            without them: there is little to gain.
+
+    Privacy:
+        All levels, measured with this noise, are (epsilon, delta)-differentially private
+        for the unit. See docs/proofs/accounting.md.
+    """
+    promise = Guarantee.of(epsilon, delta, rho)
+    accountant = promise.accountant(accountant)
+    usual = usual_split(method)
+    split = usual[0] if split is None else split
+    part = checked_across(usual[1] if cross_tables is None else cross_tables)
+    levels = measured_levels(tree, unit)
+    if not levels:
+        raise PrivacyError(
+            "there is nothing to measure: no level of the tree has two areas and the total "
+            "is public; give areas that are split at some level"
+        )
+    division = _Division(unit, levels, _weights(split, levels), promise.family, promise.family)
+    # What is drawn is decided by the quick accountant: the rule has to be public, not sharp.
+    rough = promise.noise(division.shares(), ZCDP.name)
+    may_mix = split in ("log", "pairs") and promise.rho is None and not promise.is_pure
+    if may_mix and levels[-1].mean_children >= _LEAST_CHILDREN:
+        mixed = division.with_laplace_leaves()
+        other = promise.noise(mixed.shares(), ZCDP.name)
+        if _pays(other, rough):
+            division, rough = mixed, other
+    if split == "pairs":
+        division = division.for_pairs()
+        rough = promise.noise(division.shares(), ZCDP.name)
+    is_precise = min(noise.sigma for noise in rough[:-1] or rough) < LEAST_SIGMA
+    tables = () if is_precise or not part else measured_tables(tree, is_pure=promise.is_pure)
+    shares = division.shares(tables, part)
+    noise = promise.noise(shares, accountant)
+    used, epsilon_stated, delta_stated = promise.stated(accountant, with_noise(noise, shares))
+    plan = Plan(
+        unit=unit,
+        accountant=used,
+        epsilon=epsilon_stated,
+        delta=delta_stated,
+        levels=_measurements(levels, unit, noise[: len(levels)]),
+        across=part,
+        tables=_measurements(tables, unit, noise[len(levels) :]),
+    )
+    plan.verify(tree)
+    return plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Division:
+    """How the budget is divided: a weight for each level, and what noise is drawn from.
+
+    The finest level may have noise of another family than all the rest.
+    """
+
+    unit: Unit
+    levels: Sequence[TreeLevel]
+    weights: tuple[Fraction, ...]
+    usual: Family
+    finest: Family
+
+    def with_laplace_leaves(self) -> "_Division":
+        """The same with Laplace noise at the finest level, and the weight that this asks for.
+
+        The largest of N draws is sigma sqrt(2 log(20 N)) for a Gaussian, b log(20 N) for a Laplace.
+        """
+        weights = *self.weights[:-1], _FINEST * log_cells(self.levels[-1]) ** 2
+        return replace(self, weights=weights, finest="laplace")
+
+    def for_pairs(self) -> "_Division":
+        """The same with more for the finest level.
+
+        Where all noise is of one kind that is half of what the levels have. Weights of noise of
+        two kinds are not parts of one whole: there the finest level has four times its weight.
+        """
+        *above, finest = self.weights
+        is_mixed = self.finest != self.usual
+        more = _PAIRS * finest if is_mixed else max(finest, sum(above, Fraction(0)))
+        return replace(self, weights=(*above, more))
+
+    def shares(
+        self, tables: Sequence[CrossTable] = (), across: Fraction = Fraction(0)
+    ) -> tuple[Share, ...]:
+        """What levels have of the budget, and cross tables with a part of it."""
+        further = cross_table_weights(tables, sum(self.weights, Fraction(0)), across)
+        families = [*(self.usual for _ in self.levels[:-1]), self.finest]
+        of_levels = [
+            Share(weight, self.unit.sensitivity(level), family)
+            for weight, level, family in zip(self.weights, self.levels, families, strict=True)
+        ]
+        of_tables = [
+            Share(weight, self.unit.sensitivity(table), self.usual)
+            for weight, table in zip(further, tables, strict=True)
+        ]
+        return commensurable([*of_levels, *of_tables], len(of_levels))
+
+
+def _pays(other: Sequence[Noise], rough: Sequence[Noise]) -> bool:
+    """Whether other noise lowers that of the finest level by more than it raises that above it.
+
+    All noise above the finest level is raised by one factor.
+    """
+    change = [new.sigma / old.sigma for new, old in zip(other, rough, strict=True)]
+    return change[0] * change[-1] < _LEAST_GAIN
+
+
+def usual_split(method: str) -> tuple[str, Fraction]:
+    """The split, and the part for cross tables, that a method stands for."""
+    if method not in METHODS:
+        raise PrivacyError(f"`method=` must be inftda or paper, got {str(method)[:40]!r}")
+    return METHODS[method]
+
+
+def measured_levels(tree: Tree, unit: Unit) -> list[TreeLevel]:
+    """Levels that get noise: those that split something, and the root unless it is public."""
+    root, *others = tree.levels
+    below = [level for level in others if not level.is_trivial]
+    return below if unit.root_is_public else [root, *below]
+
+
+def check_delta(plan: Plan, *, total: int | None, allowed: bool) -> None:
+    """Refuse a delta above 1 / number of people: publishing somebody's rows would satisfy it.
+
+    Args:
+        plan: what is promised.
+        total: of the table, which must be public; None where it is not public, or not known yet.
+        allowed: whether a larger delta was asked for explicitly.
+
+    Raises:
+        PrivacyError: delta is too large.
+    """
+    people = FEWEST_PEOPLE if total is None else total // plan.unit.trips
+    if allowed or plan.delta is None or exact_number(plan.delta) * people <= 1:
+        return
+    known = "the most where the number of people is not public" if total is None else "1 / people"
+    usual = 10.0 ** -(len(str(people)) + 2)
+    raise PrivacyError(
+        f"delta = {rounded_up(plan.delta)} is above 1 / {people:,} ({known}): it allows somebody's "
+        f"rows to be published as they are. Give a delta far below that, such as {usual:g}, or use "
+        "`allow_large_delta=True`"
+    )
+
+
+def measured_tables(tree: Tree, *, is_pure: bool) -> tuple[CrossTable, ...]:
+    """Cross tables that get noise.
+
+    With delta 0 every table costs as much as it would alone, so only totals of the finest areas
+    are measured.
+    """
+    return tuple(table for table in tree.cross_tables if table.is_finest_one_way or not is_pure)
+
+
+def _measurements(
+    marginals: Iterable[TreeLevel | CrossTable], unit: Unit, noise: Iterable[Noise]
+) -> tuple[Measurement, ...]:
+    """Levels or cross tables, each with its noise."""
+    return tuple(
+        Measurement.of(marginal, unit, drawn)
+        for marginal, drawn in zip(marginals, noise, strict=True)
+    )
+
+
+def cross_table_weights(
+    tables: Sequence[CrossTable], of_levels: Fraction, share: Fraction
+) -> list[Fraction]:
+    """Weights of cross tables, where the levels of the tree have `of_levels` together.
+
+    Together they have `share` of the whole, half of that for the totals of the finest areas, which
+    people ask for first.
+    """
+    n_finest = sum(table.is_finest_one_way for table in tables)
+    n_other = len(tables) - n_finest
+    budget = of_levels * share / (1 - share)
+    finest = budget / n_finest / (2 if n_other else 1) if n_finest else Fraction(0)
+    other = (budget - n_finest * finest) / n_other if n_other else Fraction(0)
+    return [finest if table.is_finest_one_way else other for table in tables]
+
+
+def checked_across(across: Number) -> Fraction:
+    """A part of the budget as the number it is written as: 0.08 is eight hundredths."""
+    is_number = isinstance(across, Fraction | int | float | str) and not isinstance(across, bool)
+    with suppress(ValueError, ZeroDivisionError):
+        if is_number and 0 <= (share := exact_number(across)) <= MAX_ACROSS:
+            return share
+    raise PrivacyError(
+        f"the part for cross tables must be from 0 to {float(MAX_ACROSS):g}, such as 0.08, "
+        f"got {str(across)[:40]!r}"
+    )
+
+
+def _weights(split: Split, measured: Sequence[TreeLevel]) -> tuple[Fraction, ...]:
+    """A positive weight for each measured level; only their ratios matter."""
+    if split in ("log", "pairs"):
+        return tuple(log_cells(level) for level in measured)
+    if split == "uniform":
+        return (Fraction(1),) * len(measured)
+    if isinstance(split, str) or not isinstance(split, Sequence):
+        raise PrivacyError(
+            f"split must be {', '.join(map(repr, SPLITS))} or a list of weights, one for each "
+            f"measured level, got {str(split)[:40]!r}"
+        )
+    if len(split) != len(measured):
+        names = ", ".join(level.name for level in measured)
+        raise PrivacyError(
+            f"split must have one weight for each of the {len(measured)} measured levels "
+            f"({names}), got {len(split)}"
+        )
+    return tuple(map(_weight, split))
+
+
+def log_cells(level: TreeLevel) -> Fraction:
+    """Logarithm of the cells of a level over a small probability, to a sixteenth."""
+    return Fraction(round(16 * math.log(level.n_nodes / _EXCEEDED)), 16)
+
+
+def _weight(value: object) -> Fraction:
+    if isinstance(value, Fraction | int | float) and not isinstance(value, bool):
+        with suppress(ValueError):  # not a number, or endless
+            if (weight := Fraction(str(value))) > 0:
+                return weight
+    raise PrivacyError(f"a weight of the split must be a number > 0, got {value!r}")

@@ -1,0 +1,248 @@
+"""Compare published numbers with their measurements; no true count is needed.
+
+Every measured value is compared with the sum of what is published for it. Their difference in
+noise scales is z; for Laplace noise, the normal number that is as often exceeded. Published numbers
+are drawn towards the measurements, so where all is well z is about as large as a standard normal
+number, or smaller. A table where it is much larger does not
+fit: there sums of published numbers are worse than what was measured.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from inftda.noise.distribution import Noise
+from inftda.publication.measured import Areas, Measurements, NoisyTable
+from inftda.tree import CrossTable, Tree, TreeLevel
+
+Ints = NDArray[np.int64]
+
+#: A difference is large beyond so many noise scales; and half a trip, as numbers are whole.
+FAR: Final = 3
+#: Share of differences that are large by noise alone, at most.
+USUAL_BEYOND: Final = math.erfc(FAR / math.sqrt(2))
+#: What is right: for the root mean square of z, in tables of few cells, and for the share beyond.
+MOST_RMS, MOST_RMS_OF_FEW, FEW_CELLS, MOST_BEYOND = 1.15, 1.5, 20, 0.007
+#: Probability that noise alone makes a table misfit, at most.
+FALSE_ALARM: Final = 1e-4
+_SURPRISE: Final = -math.log(FALSE_ALARM)
+
+
+class TableFit(NamedTuple):
+    """How published numbers agree with a table that was measured.
+
+    Attributes:
+        marginal: the table.
+        n_cells: its measured cells.
+        rms: root mean square of z; about 1 or less is right.
+        beyond: share of its cells where z is beyond 3; about 0.003 or less is right.
+    """
+
+    marginal: TreeLevel | CrossTable
+    n_cells: int
+    rms: float
+    beyond: float
+
+    @property
+    def name(self) -> str:
+        """Of the table, as the manifest has it."""
+        return self.marginal.name
+
+    @property
+    def is_too_far(self) -> bool:
+        """Whether differences are too large altogether.
+
+        Noise alone has such a sum of squares with a probability below `FALSE_ALARM`, by Chernoff's
+        bound, which holds for normal and for discrete Gaussian noise.
+        """
+        square = self.rms**2
+        most = MOST_RMS_OF_FEW if self.n_cells < FEW_CELLS else MOST_RMS
+        return self.rms > most and self.n_cells / 2 * (square - 1 - math.log(square)) > _SURPRISE
+
+    @property
+    def has_too_many_beyond(self) -> bool:
+        """Whether too many differences are large; by the same bound."""
+        share, rest = self.beyond, 1 - self.beyond
+        if share <= MOST_BEYOND:
+            return False
+        surprise = share * math.log(share / USUAL_BEYOND)
+        surprise += rest * math.log(rest / (1 - USUAL_BEYOND)) if rest else 0
+        return self.n_cells * surprise > _SURPRISE
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the table fits."""
+        return not (self.is_too_far or self.has_too_many_beyond)
+
+
+def fit_table(fits: Iterable[TableFit]) -> pa.Table:
+    """Fits as a table for people: `table`, `cells`, `rms_z`, and `beyond_3` in percent."""
+    rows = [(fit.name, fit.n_cells, fit.rms, 100 * fit.beyond) for fit in fits]
+    names = ["table", "cells", "rms_z", "beyond_3"]
+    kinds = [pa.string(), pa.int64(), pa.float64(), pa.float64()]
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    return pa.table(
+        [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)], names
+    )
+
+
+def table_fits(
+    tree: Tree, measured: Measurements, areas: Areas, values: Ints
+) -> tuple[TableFit, ...]:
+    """How leaves agree with each table that was measured.
+
+    Args:
+        tree: the tree.
+        measured: noisy values.
+        areas: int32[leaves] for each axis, finest areas.
+        values: int64[leaves], published or estimated.
+    """
+    agreement = Agreement(tree, areas, values)
+    for table in measured.tables:
+        agreement.compare(table)
+    return agreement.fits()
+
+
+class Agreement:
+    """Compares leaves with measured values, some at a time.
+
+    Arguments are those of `table_fits`.
+    """
+
+    def __init__(self, tree: Tree, areas: Areas, values: Ints) -> None:
+        self._marginals = {marginal.depths: marginal for marginal in tree.marginals}
+        self._nodes = {
+            level.index: (areas, values) for level, areas, values in level_sums(tree, areas, values)
+        }
+        self._tables: dict[tuple[int, ...], _Table] = {}
+
+    def compare(self, table: NoisyTable) -> None:
+        """Take some values of a table, in group order, each once."""
+        if table.depths not in self._tables:
+            marginal = self._marginals[table.depths]
+            nodes = self._nodes[marginal.index]
+            self._tables[table.depths] = _Table(marginal, table.noise, *_cells(marginal, *nodes))
+        self._tables[table.depths].compare(table)
+
+    def fits(self) -> tuple[TableFit, ...]:
+        """Results, table by table in the order in which the tables were given."""
+        return tuple(table.fit() for table in self._tables.values() if table.n_cells)
+
+
+def level_sums(tree: Tree, areas: Areas, values: Ints) -> Iterator[tuple[TreeLevel, Areas, Ints]]:
+    """Nodes of every level with the sums of their leaves, from the leaves up to the root."""
+    for level in reversed(tree.levels[1:]):
+        yield level, areas, values
+        key, values = _summed(level.keys(level.parents(areas)), values)
+        areas = level.areas_of(key)
+    yield tree.levels[0], areas, values
+
+
+def _summed(key: Ints, values: Ints) -> tuple[Ints, Ints]:
+    """Distinct keys in ascending order, and the sum of the values of each."""
+    if (key[1:] < key[:-1]).any():
+        order = np.argsort(key, kind="stable")  # quick for what is nearly in order
+        key, values = key[order], values[order]
+    is_first = np.diff(key, prepend=-1) != 0
+    if is_first.all():
+        return key, values
+    first = np.flatnonzero(is_first)
+    return key[first], np.add.reduceat(values, first)
+
+
+def _cells(marginal: TreeLevel | CrossTable, areas: Areas, values: Ints) -> tuple[Ints, Ints]:
+    """Numbers of the cells that some nodes lie in, in group order, and their sums."""
+    level = marginal.level
+    if level.refined is None:
+        return np.zeros(len(values), np.int64), values
+    if marginal.is_whole:
+        sums = np.bincount(areas[level.axis], values, len(level.parent_area))
+        return level.node_codes[level.axis], sums.astype(np.int64)
+    up = [
+        numbers if at == depth else axis.hierarchy.ancestor(depth, at)[numbers]
+        for axis, depth, at, numbers in zip(
+            level.axes, level.depths, marginal.depths, areas, strict=True
+        )
+    ]
+    return _summed(_numbers(level, up), values)
+
+
+def _numbers(level: TreeLevel, areas: Sequence[NDArray[np.int32]]) -> Ints:
+    """int64: numbers of cells, by which they are in group order; siblings follow each other."""
+    number = np.zeros(len(areas[0]), np.int64)
+    for codes, numbers in zip(level.node_codes, areas, strict=True):
+        number += codes[numbers]
+    return number
+
+
+@dataclass
+class _Table:
+    """Cells of a table with what is published for them, and what came of comparing them.
+
+    Attributes:
+        marginal: the table.
+        noise: distribution of the noise.
+        number: int64, ascending, of the cells that have something.
+        value: int64, what they have.
+    """
+
+    marginal: TreeLevel | CrossTable
+    noise: Noise
+    number: Ints
+    value: Ints
+    n_cells: int = 0
+    squares: float = 0.0
+    n_beyond: int = 0
+
+    @cached_property
+    def level(self) -> TreeLevel:
+        """The level whose siblings it has."""
+        return self.marginal.level
+
+    @cached_property
+    def is_first(self) -> NDArray[np.bool_]:
+        """For each area on the refined axis whether it is the first of its siblings."""
+        found = np.zeros(len(self.level.parent_area), bool)
+        found[self.level.child_offsets[:-1]] = True
+        return found
+
+    def compare(self, table: NoisyTable) -> None:
+        """Compare some values."""
+        if not len(table.value):
+            return
+        off = table.value.astype(np.float64)
+        if self.level.refined is None:
+            off -= self.value.sum()
+        else:
+            self._subtract_from(off, table.areas)
+            if self.marginal.measures_zeros:
+                off = off[self.marginal.is_possible(table.areas)]
+        squares, half_a_trip = self.noise.squares(off), 0.5 / self.noise.sigma
+        self.n_cells += len(off)
+        self.squares += float(squares.sum())
+        self.n_beyond += int(np.count_nonzero(squares > (FAR + half_a_trip) ** 2))
+
+    def _subtract_from(self, off: NDArray[np.float64], areas: Areas) -> None:
+        """Subtract what is published, cell by cell: rows of siblings have numbers in a row."""
+        start = np.flatnonzero(self.is_first[areas[self.level.axis]])
+        if not len(start) or start[0] > 0:  # the values begin within a row
+            start = np.append(0, start)
+        first = _numbers(self.level, [numbers[start] for numbers in areas])
+        end = first + np.diff(start, append=len(off))
+        low, high = np.searchsorted(self.number, (first[0], end[-1]))
+        number, value = self.number[low:high], self.value[low:high]
+        row = np.searchsorted(first, number, side="right") - 1
+        is_here = number < end[row]
+        cell = start[row] + number - first[row]
+        off[cell[is_here]] -= value[is_here]
+
+    def fit(self) -> TableFit:
+        """Result of the comparison."""
+        rms = math.sqrt(self.squares / self.n_cells)
+        return TableFit(self.marginal, self.n_cells, rms, self.n_beyond / self.n_cells)

@@ -1,0 +1,467 @@
+"""Measurements of a release, in the order in which they are used.
+
+On the tree: families, the children of one released node, level by level. Only children are not
+measured. One that has measured nodes below it is here nevertheless, as a family of one; below
+all others nothing is known but the sum.
+
+Cross tables: totals of areas, and other sums over the children of a level. A cross table
+belongs to the level whose children it tells apart: each of its cells is the sum of all children
+with the same refined area whose other areas lie in one area of the table. Totals of areas are the
+tables that sum up all other axes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.errors import ReleaseError
+from inftda.noise.distribution import Noise
+from inftda.tree import CrossTable, Tree, TreeLevel
+from inftda.tree.cross_tables import chains
+
+Areas = tuple[NDArray[np.int32], ...]
+Floats = NDArray[np.float64]
+#: Lower and upper ends of intervals.
+Ends = tuple[NDArray[np.int64], NDArray[np.int64]]
+#: Where 32 bits are enough, they are half of the memory.
+Whole = NDArray[np.int32] | NDArray[np.int64]
+#: Maps a function over items on threads.
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
+#: Families to work on: the first, and the one after the last.
+Part = tuple[int, int]
+
+#: A level is worked through in at most this many parts, on however many threads.
+_PARTS: Final = 16
+#: In place of the noisy count of a structural zero; counts as low as this are taken for 0 anyway.
+NEVER: Final = -(1 << 31)
+#: Keys of nodes stay below this.
+_LARGEST_KEY: Final = 1 << 62
+
+
+@dataclass(frozen=True)
+class NoisyTable:
+    """One marginal as it was measured: every value that was drawn, or some of them.
+
+    Attributes:
+        depths: level of each axis's hierarchy, 0 where the axis is summed up.
+        noise: distribution of the noise.
+        areas: int32[values] for each axis, number of the area at that level.
+        value: int64[values], noisy, in group order.
+    """
+
+    depths: tuple[int, ...]
+    noise: Noise
+    areas: Areas
+    value: NDArray[np.int64]
+
+    def take(self, index: slice) -> "NoisyTable":
+        """Some of the values."""
+        areas = tuple(numbers[index] for numbers in self.areas)
+        return NoisyTable(self.depths, self.noise, areas, self.value[index])
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """All that was measured for a release.
+
+    Attributes:
+        tables: the noised total if there is one, then for each level of the tree its table and
+            after it the cross tables of its step.
+        levels: number of the level that each table is of; None for cross tables.
+    """
+
+    tables: tuple[NoisyTable, ...]
+    levels: tuple[int | None, ...]
+
+    def level(self, index: int) -> NoisyTable:
+        """The table of a level of the tree."""
+        if index not in self.levels:
+            raise ReleaseError(f"level {index} of the tree was not measured")
+        return self.tables[self.levels.index(index)]
+
+    @property
+    def n_values(self) -> int:
+        """Number of all values."""
+        return sum(len(table.value) for table in self.tables)
+
+
+class Families(NamedTuple):
+    """Arrays of a `Layer` that kernels take."""
+
+    offsets: NDArray[np.int64]
+    first: NDArray[np.int64]
+    noisy: Whole
+    child_family: NDArray[np.int32]
+    sigma: float
+
+
+class CellIntervals(NamedTuple):
+    """Numbers between areas, each with an interval.
+
+    Attributes:
+        areas: int32[numbers] for each axis.
+        value: whole numbers, positive.
+        low: lower ends of their intervals.
+        high: upper ends.
+    """
+
+    areas: Areas
+    value: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+
+class WholeNodes(NamedTuple):
+    """Positive whole numbers.
+
+    Attributes:
+        areas: int32[numbers] for each axis.
+        value: int64[numbers].
+    """
+
+    areas: Areas
+    value: NDArray[np.int64]
+
+    def of(self, which: NDArray[np.bool_]) -> "WholeNodes":
+        """Some of the numbers."""
+        return WholeNodes(tuple(numbers[which] for numbers in self.areas), self.value[which])
+
+    @classmethod
+    def joined(cls, parts: "Sequence[WholeNodes]") -> "WholeNodes":
+        """Numbers of all parts."""
+        areas, values = zip(*parts, strict=True)
+        return cls(tuple(map(np.concatenate, zip(*areas, strict=True))), np.concatenate(values))
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One measured level: children in families, families in group order.
+
+    Attributes:
+        level: of the tree.
+        areas: int32[families] for each axis, the areas of the node that is divided.
+        parent: int64[families], the child of the layer above that is divided.
+        offsets: int64[families + 1], slices of the children.
+        first: int64[families], area of the first child on the refined axis; others follow.
+        noisy: whole numbers[children], what was measured; 0 for an only child, `NEVER` for a
+            structural zero.
+        child_family: int32[children], family of the layer below that divides it, -1 if none does;
+            empty if there is no layer below.
+        noise: distribution of the noise.
+        totals: totals of the areas that it refines, if a cross table has them.
+        chains: its cross tables in chains: tables that lie inside each other,
+            coarse to fine.
+    """
+
+    level: TreeLevel
+    areas: Areas
+    parent: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    first: NDArray[np.int64]
+    noisy: Whole
+    child_family: NDArray[np.int32]
+    noise: Noise
+    totals: "Totals | None" = None
+    chains: "Sequence[Sequence[CrossTableSums]]" = ()
+
+    @property
+    def sigma(self) -> float:
+        """Noise scale."""
+        return self.noise.sigma
+
+    @property
+    def families(self) -> Families:
+        """What kernels take of it."""
+        return Families(self.offsets, self.first, self.noisy, self.child_family, self.sigma)
+
+    @property
+    def n_areas(self) -> int:
+        """Areas that the refined axis has here."""
+        return int(self.level.child_offsets[-1])
+
+    def parts(self, most: int = _PARTS) -> list[Part]:
+        """Ranges of families to work on at a time; no area of the refined axis is in two."""
+        refined = self.areas[self.level.axis]
+        offsets = np.append(np.flatnonzero(np.diff(refined, prepend=-1)), len(refined))
+        goals = np.linspace(0, len(self.noisy), most + 1)
+        cuts = np.unique(offsets[np.searchsorted(self.offsets[offsets], goals)])
+        return list(pairwise(cuts.tolist()))
+
+    def child_areas(self, child: NDArray[np.int64]) -> Areas:
+        """Areas on every axis of some children."""
+        family = np.searchsorted(self.offsets, child, side="right") - 1
+        areas = [numbers[family] for numbers in self.areas]
+        areas[self.level.axis] = (self.first[family] + child - self.offsets[family]).astype(
+            np.int32
+        )
+        return tuple(areas)
+
+    def find(self, areas: Areas) -> NDArray[np.int64]:
+        """int64: the child with these areas, -1 where there is none."""
+        if not len(self.first):
+            return np.full(len(areas[0]), -1)
+        family = find_rows(self.areas, self.level.parents(areas))
+        child = self.offsets[family] + areas[self.level.axis] - self.first[family]
+        return np.where(family >= 0, child, -1)
+
+
+def layers_of(tree: Tree, measured: Measurements) -> list[Layer]:
+    """All measured levels, coarse to fine."""
+    layers: list[Layer] = []
+    for level in reversed(tree.splitting_levels):
+        finer = layers[-1] if layers else None
+        layer = _layer(level, measured.level(level.index), finer)
+        if finer is not None:
+            parent = layer.find(finer.areas)
+            if (parent < 0).any():
+                raise damaged(finer.level)
+            layer.child_family[parent] = np.arange(len(parent))
+            layers[-1] = replace(finer, parent=parent)
+        layers.append(layer)
+    if layers and len(layers[-1].first) > 1:
+        raise damaged(layers[-1].level)
+    by_axis = [totals_by_depth(tree, measured, axis) for axis in range(len(tree.axes))]
+    return [_with_sums(tree, measured, layer, by_axis[layer.level.axis]) for layer in layers[::-1]]
+
+
+def _with_sums(
+    tree: Tree, measured: Measurements, layer: Layer, by_depth: "dict[int, Totals]"
+) -> Layer:
+    """A layer with the cross tables of its step."""
+    totals = by_depth.get(layer.level.depths[layer.level.axis])
+    tables = {table.depths: table for table in tree.cross_tables_at(layer.level)}
+    found = [
+        [made for at in chain if (made := _sums(tree, measured, layer, tables[at], totals))]
+        for chain in chains([*tables])
+    ]
+    return replace(layer, totals=totals, chains=[chain for chain in found if chain])
+
+
+def find_rows(rows: Areas, wanted: Areas) -> NDArray[np.int64]:
+    """int64: which row has the areas that are wanted, -1 where none has."""
+    n = len(rows[0])
+    key = keys_of(tuple(map(np.concatenate, zip(rows, wanted, strict=True))))
+    order = np.argsort(key[:n], kind="stable")
+    at = np.searchsorted(key[:n], key[n:], sorter=order)
+    row = order[np.minimum(at, n - 1)] if n else np.full(len(at), -1)
+    return np.where((at < n) & (key[row] == key[n:]), row, -1)
+
+
+def distinct_rows(areas: Areas) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """One row for each combination of areas, and how many rows have it."""
+    _, row, count = np.unique(keys_of(areas), return_index=True, return_counts=True)
+    return row, count
+
+
+def keys_of(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
+    """int64: equal for rows with equal areas, and otherwise in the order of these."""
+    key, largest = np.zeros(len(areas[0]), np.int64), 1
+    for numbers in areas:
+        size = int(numbers.max(initial=0)) + 1
+        if largest * size > _LARGEST_KEY:
+            key = np.unique(key, return_inverse=True)[1]
+            largest = int(key.max(initial=0)) + 1
+        key = key * size + numbers
+        largest *= size
+    return key
+
+
+def _layer(level: TreeLevel, table: NoisyTable, finer: Layer | None) -> Layer:
+    """Families of a level: those that were measured, and only children that `finer` divides."""
+    axis, n_children = level.axis, np.diff(level.child_offsets).astype(np.int64)
+    divided = level.parents(table.areas)
+    is_first = np.ones(len(table.value), bool)
+    is_first[1:] = False
+    for numbers in divided:
+        is_first[1:] |= numbers[1:] != numbers[:-1]
+    start, noisy = np.flatnonzero(is_first), table.value
+    if level.measures_zeros:
+        noisy = np.where(level.is_possible(table.areas), noisy, NEVER)
+    areas = tuple(numbers[start] for numbers in divided)
+    if (np.diff(start, append=len(noisy)) != n_children[areas[axis]]).any():
+        raise damaged(level)
+    if finer is not None and (n_children == 1).any():
+        nodes = level.parents(finer.areas)
+        is_only = n_children[nodes[axis]] == 1
+        only = tuple(numbers[is_only] for numbers in nodes)
+        areas, noisy = _with_only(axis, areas, np.diff(start, append=len(noisy)), noisy, only)
+    return Layer(
+        level=level,
+        areas=areas,
+        parent=np.zeros(len(areas[axis]), np.int64),
+        offsets=np.concatenate([[0], np.cumsum(n_children[areas[axis]])]),
+        first=level.child_offsets[areas[axis]].astype(np.int64),
+        noisy=narrow(noisy),
+        child_family=np.full(0 if finer is None else len(noisy), -1, np.int32),
+        noise=table.noise,
+    )
+
+
+def _with_only(
+    axis: int, areas: Areas, sizes: NDArray[np.int64], noisy: NDArray[np.int64], only: Areas
+) -> tuple[Areas, NDArray[np.int64]]:
+    """Families of one put among the measured ones, by their refined area."""
+    joined = tuple(map(np.concatenate, zip(areas, only, strict=True)))
+    order = np.argsort(joined[axis], kind="stable")
+    sizes = np.concatenate([sizes, np.ones(len(only[axis]), np.int64)])
+    starts, moved = np.cumsum(sizes) - sizes, sizes[order]
+    within = np.arange(moved.sum()) - np.repeat(np.cumsum(moved) - moved, moved)
+    child = np.repeat(starts[order], moved) + within
+    values = np.concatenate([noisy, np.zeros(len(only[axis]), np.int64)])
+    return tuple(numbers[order] for numbers in joined), values[child]
+
+
+def narrow(numbers: Whole) -> Whole:
+    """In 32 bits if all fit."""
+    ends = np.iinfo(np.int32)
+    is_enough = numbers.min(initial=0) >= ends.min and numbers.max(initial=0) <= ends.max
+    return numbers.astype(np.int32) if is_enough else numbers
+
+
+def damaged(level: TreeLevel) -> ReleaseError:
+    """Make the error for missing measurements of a level."""
+    return ReleaseError(
+        f"the measurements of level {level.name!r} are not those of all areas of the nodes above; "
+        "they were edited or damaged: get the release again from its publisher"
+    )
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Totals of the areas of one level of an axis, as measured in cross tables.
+
+    Attributes:
+        value: float64[areas].
+        variance: float64[areas], of their noise.
+    """
+
+    value: Floats
+    variance: Floats
+
+    def summed(self, above: NDArray[np.int32]) -> "Totals":
+        """Totals of larger areas; `above` says which of them each area is part of."""
+        value, variance = np.bincount(above, self.value), np.bincount(above, self.variance)
+        return Totals(value.astype(float), variance.astype(float))
+
+    def weighed(self, other: "Totals") -> "Totals":
+        """Combine two measurements of the same totals, weighed by their variances."""
+        own = other.variance / (self.variance + other.variance)
+        value = own * self.value + (1 - own) * other.value
+        return Totals(value, own * self.variance)
+
+
+@dataclass(frozen=True)
+class CrossTableSums:
+    """One cross table: sums over the children of a layer.
+
+    Attributes:
+        start: int64[families], the cell of each family's first child; its siblings' follow.
+        value: float64[cells].
+        variance: float64[cells], of their noise; infinite where nothing was measured.
+        area: int32[cells], refined area of each.
+        across: the additional dimension that is not summed up; None for totals.
+        other: int32[cells], area on that axis; empty for totals.
+        up: int32[areas], in which of these the areas of the layer lie on that axis.
+        table: in the tree.
+    """
+
+    start: NDArray[np.int64]
+    value: Floats
+    variance: Floats
+    area: NDArray[np.int32]
+    across: int | None
+    other: NDArray[np.int32]
+    up: NDArray[np.int32]
+    table: CrossTable
+
+    @classmethod
+    def of_totals(cls, layer: Layer, totals: Totals, planned: CrossTable) -> "CrossTableSums":
+        """Totals of the areas that a layer refines."""
+        area, nothing = np.arange(layer.n_areas, dtype=np.int32), np.empty(0, np.int32)
+        return cls(
+            layer.first, totals.value, totals.variance, area, None, nothing, nothing, planned
+        )
+
+    @classmethod
+    def of_pairs(
+        cls, layer: Layer, table: NoisyTable, planned: CrossTable, across: int
+    ) -> "CrossTableSums":
+        """A table with areas of two axes.
+
+        Args:
+            layer: the layer.
+            table: what was measured.
+            planned: the table in the tree.
+            across: its axis beside the refined one.
+        """
+        depth = planned.depths[across]
+        level, own = layer.level, layer.level.parent_area
+        up = level.axes[across].hierarchy.ancestor(level.depths[across], depth)
+        area, other = table.areas[level.axis], table.areas[across]
+        first = np.flatnonzero(area == level.child_offsets[own[area]])
+        block = find_rows(
+            (own[area[first]], other[first]), (layer.areas[level.axis], up[layer.areas[across]])
+        )
+        if ((block < 0) & (np.diff(layer.offsets) > 1)).any():
+            raise damaged(level)
+        # Only children were not measured: one more cell, of which nothing is known, is theirs.
+        start = np.append(first, len(area))[block]
+        return cls(
+            start=start,
+            value=np.append(table.value, 0).astype(float),
+            variance=np.append(np.full(len(area), table.noise.sigma**2), np.inf),
+            area=np.append(area, np.int32(0)),
+            across=across,
+            other=np.append(other, np.int32(0)),
+            up=up,
+            table=planned,
+        )
+
+
+def totals_by_depth(tree: Tree, measured: Measurements, axis: int) -> dict[int, Totals]:
+    """Totals of the areas of an axis by its levels, as far as measured in cross tables.
+
+    Totals of finer areas say what those of coarser ones are: both are weighed by their variances.
+    """
+    hierarchy = tree.axes[axis].hierarchy
+    found: dict[int, Totals] = {}
+    totals: Totals | None = None
+    for depth in range(hierarchy.depth, 0, -1):
+        if totals is not None:
+            totals = totals.summed(hierarchy.ancestor(depth + 1, depth))
+        one_way = tree.coarsest([depth if a == axis else 0 for a in range(len(tree.axes))])
+        if one_way in tree.on_tree:
+            break  # from here on the tree itself has them
+        table = measured_at(tree, measured, one_way)
+        if table is not None and len(table.value) == hierarchy.n_areas(depth):
+            value = table.value[np.argsort(table.areas[axis])].astype(float)
+            own = Totals(value, np.full(len(value), table.noise.sigma**2))
+            totals = own if totals is None else own.weighed(totals)
+        if totals is not None:
+            found[depth] = totals
+    return found
+
+
+def _sums(
+    tree: Tree, measured: Measurements, layer: Layer, table: CrossTable, totals: Totals | None
+) -> CrossTableSums | None:
+    """A table of a layer, if it was measured."""
+    if table.is_whole:
+        return None if totals is None else CrossTableSums.of_totals(layer, totals, table)
+    values = measured_at(tree, measured, table.depths)
+    if values is None:
+        return None
+    return CrossTableSums.of_pairs(layer, values, table, table.others[0])
+
+
+def measured_at(tree: Tree, measured: Measurements, depths: Sequence[int]) -> NoisyTable | None:
+    """The table with the areas of these levels, if it was measured."""
+    wanted = tree.coarsest(depths)
+    for table in measured.tables:
+        if tree.coarsest(table.depths) == wanted:
+            return table
+    return None

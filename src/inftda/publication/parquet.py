@@ -1,0 +1,277 @@
+"""Tables of a release as Parquet files, each of which follows from its rows to the bit.
+
+Flows stand in one order, that of the last step down the tree: by the parent of the area on the
+axis that is refined last, then by the areas on the other axes, the one with most areas first,
+then by the area itself. Row groups have a fixed size and list the codes that occur in them. So
+nothing about how a release was made shows in its files, and anybody can check a file by writing it
+again from its rows.
+
+Files may be forged: what they state is compared with what a release can have before
+their rows are read.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from inftda.errors import ReleaseError
+from inftda.publication.manifest import DAMAGED, GET_AGAIN
+from inftda.publication.query import FLOW
+from inftda.tree import Tree, TreeLevel
+from inftda.util.tabular import as_arrow, as_numpy, find_texts
+
+#: Rows of a row group: enough that the codes in use are written few times.
+ROW_GROUP: Final = 1 << 20
+#: Codes of areas, as columns hold them: the number of each in a list of those that occur.
+CODE: Final = pa.dictionary(pa.int32(), pa.string())
+#: Bytes of a number in a row, at most, and of what is said of a column chunk besides its texts.
+_NUMBER, _CHUNK = 16, 1 << 12
+
+Areas = tuple[NDArray[np.int32], ...]
+
+
+class Flows(NamedTuple):
+    """Released leaves: finest areas by number, for each axis, and their flows."""
+
+    areas: Areas
+    flow: NDArray[np.int64]
+
+    @property
+    def total(self) -> int:
+        """Sum of all flows, in halves: numbers made for it would sum to anything in 64 bits."""
+        return (int((self.flow >> 32).sum()) << 32) + int((self.flow & 0xFFFFFFFF).sum())
+
+
+def leaf_areas(tree: Tree, table: pa.Table) -> Areas:
+    """int32 for each axis: finest areas of the rows of a table by number, -1 if unknown."""
+    codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
+    columns = [table.column(axis.name) for axis in tree.axes]
+    return tuple(map(numbers_of, columns, codes))
+
+
+def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Flows) -> None:
+    """Write released leaves, in the order of the format."""
+    keys = order_keys(tree, flows.areas)
+    if not is_ascending(keys):
+        order = np.lexsort(keys[::-1])
+        flows = Flows(tuple(numbers[order] for numbers in flows.areas), flows.flow[order])
+    schema = schema_of((axis.name for axis in tree.axes), FLOW)
+    codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
+    with pq.ParquetWriter(
+        path, schema, compression="zstd", use_dictionary=schema.names[:-1]
+    ) as writer:
+        for start in range(0, max(len(flows.flow), 1), ROW_GROUP):
+            part = slice(start, start + ROW_GROUP)
+            areas = [
+                in_use(*pair) for pair in zip((of[part] for of in flows.areas), codes, strict=True)
+            ]
+            columns = [*areas, as_arrow(flows.flow[part])]
+            writer.write_batch(pa.record_batch(columns, schema), row_group_size=ROW_GROUP)
+
+
+def read_flows(source: pa.Table | Path, tree: Tree, *, n_flows: int = 0) -> Flows:
+    """Released leaves from a table or its file, which must hold nothing but flows between areas.
+
+    A file with more rows than the manifest states (`n_flows`) is not read.
+    """
+    groups: Iterable[tuple[pa.Table, Areas]]
+    if isinstance(source, Path):
+        groups = flow_groups(source, tree, n_flows)
+    else:
+        groups = [(source, _known_areas(tree, source))]
+    blocks = [(_nowhere(tree), np.zeros(0, np.int64))]
+    for rows, areas in groups:
+        blocks.append((areas, as_numpy(rows.column(FLOW).combine_chunks())))
+    every, flow = zip(*blocks, strict=True)
+    return Flows(tuple(map(np.concatenate, zip(*every, strict=True))), np.concatenate(flow))
+
+
+def check_flows(path: Path, tree: Tree, n_flows: int) -> None:
+    """Compare what a file of flows states of itself with the manifest; no row is read."""
+    n_cells = tree.levels[-1].n_nodes
+    if n_flows > n_cells:
+        raise ReleaseError(
+            f"the manifest states {n_flows:,} flows, but its areas have {n_cells:,} cells; it was "
+            f"edited: {GET_AGAIN}"
+        )
+    with _opened(path, *_expected(tree), most_rows=n_flows, most_bytes=0) as file:
+        n_rows = file.metadata.num_rows
+    if n_rows != n_flows:
+        raise ReleaseError(
+            f"{path.name} has {n_rows:,} rows and the manifest states {n_flows:,}; {DAMAGED}"
+        )
+
+
+def flow_groups(path: Path, tree: Tree, n_flows: int) -> Iterator[tuple[pa.Table, Areas]]:
+    """The rows of a file of flows and their areas, group by group; each cell once and in order."""
+    last = _nowhere(tree)
+    for rows in row_groups(path, *_expected(tree), most_rows=n_flows):
+        areas = _known_areas(tree, rows)
+        cells = tuple(map(np.append, last, areas))
+        if not is_ascending(order_keys(tree, cells)):
+            raise ReleaseError(f"{path.name} does not have each cell once and in order; {DAMAGED}")
+        last = tuple(numbers[-1:] for numbers in cells)
+        yield rows, areas
+
+
+def _known_areas(tree: Tree, rows: pa.Table) -> Areas:
+    """The areas of some rows, all of which must be areas of the tree."""
+    areas = leaf_areas(tree, rows)
+    for axis, numbers in zip(tree.axes, areas, strict=True):
+        if (numbers < 0).any():
+            raise ReleaseError(
+                f"the released table has a code on axis {axis.name!r} that is not among its "
+                f"areas; {DAMAGED}"
+            )
+    return areas
+
+
+def _expected(tree: Tree) -> tuple[pa.Schema, list[pa.StringArray]]:
+    """Columns of a file of flows, and the codes that those of the axes may hold."""
+    codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
+    return schema_of((axis.name for axis in tree.axes), FLOW), codes
+
+
+def _nowhere(tree: Tree) -> Areas:
+    return tuple(np.zeros(0, np.int32) for _ in tree.axes)
+
+
+def order_keys(tree: Tree, areas: Areas) -> list[NDArray[Any]]:
+    """Sort keys of flows, most significant first."""
+    return group_keys(tree.splitting_levels[-1] if tree.splitting_levels else tree.levels[0], areas)
+
+
+def group_keys(level: TreeLevel, areas: Areas) -> list[NDArray[Any]]:
+    """Sort keys of the cells of a step in group order, most significant first."""
+    if level.refined is None:
+        return list(areas)
+    return [level.keys(level.parents(areas)), areas[level.axis]]
+
+
+def is_ascending(keys: Sequence[NDArray[Any]]) -> bool:
+    """Whether each row comes after the one before it, by one key after the other."""
+    n = max(len(keys[0]) - 1, 0)
+    is_after, is_same = np.zeros(n, bool), np.ones(n, bool)
+    for numbers in keys:
+        is_after |= is_same & (numbers[1:] > numbers[:-1])
+        is_same &= numbers[1:] == numbers[:-1]
+    return bool(is_after.all())
+
+
+def in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryArray:
+    """Codes by number, with a dictionary of only those that occur: it is written each time."""
+    used = np.zeros(len(codes), bool)
+    used[numbers] = True
+    index = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    return pa.DictionaryArray.from_arrays(
+        as_arrow(index[numbers]), codes.take(as_arrow(np.flatnonzero(used)))
+    )
+
+
+def numbers_of(column: pa.ChunkedArray, codes: pa.StringArray) -> NDArray[np.int32]:
+    """int32: number of each text of a row group among known ones, -1 where it is not.
+
+    Unknown texts that the column lists count for its first row: tools show what is listed.
+    """
+    if not len(column):
+        return np.zeros(0, np.int32)
+    texts = column.combine_chunks()
+    if not pa.types.is_dictionary(texts.type):
+        texts = texts.dictionary_encode()
+    known = find_texts(texts.dictionary, codes)
+    found: NDArray[np.int32] = known[as_numpy(texts.indices)]
+    if (known < 0).any():
+        found[:1] = -1
+    return found
+
+
+def row_groups(
+    path: Path,
+    schema: pa.Schema,
+    texts: Sequence[pa.StringArray],
+    *,
+    most_rows: int,
+    most_bytes: int = 0,
+) -> Iterator[pa.Table]:
+    """The rows of a file, group by group, texts as lists and numbers; no cell is empty.
+
+    Columns of text come first in the schema, and `texts` is what each may hold: how large it can
+    be; `most_bytes` may those have that are neither text nor numbers.
+    """
+    with _opened(path, schema, texts, most_rows=most_rows, most_bytes=most_bytes) as file:
+        for number in range(file.num_row_groups):
+            rows = file.read_row_group(number)
+            rows.validate(full=True)  # indices and letters are not checked before
+            if any(column.null_count for column in rows.columns):
+                raise ReleaseError(f"{path.name} has empty cells; {DAMAGED}")
+            yield rows
+
+
+@contextmanager
+def _opened(
+    path: Path,
+    schema: pa.Schema,
+    texts: Sequence[pa.StringArray],
+    *,
+    most_rows: int,
+    most_bytes: int,
+) -> Iterator[pq.ParquetFile]:
+    """A file whose columns, rows and sizes are such as `row_groups` may read."""
+
+    def fail(what: str) -> ReleaseError:
+        return ReleaseError(f"{path.name} {what}; {DAMAGED}")
+
+    if not path.exists():
+        raise ReleaseError(f"the release has no {path.name}; {GET_AGAIN}")
+    try:
+        found = pq.read_schema(path)
+        if not found.equals(schema):
+            columns = (f"{of.name} ({of.type})" for of in found)
+            raise fail(f"has other columns than it should: {', '.join(columns)[:500]}")
+        with pq.ParquetFile(path, read_dictionary=schema.names[: len(texts)]) as file:
+            stated = {*(file.metadata.metadata or {})} - {b"ARROW:schema"}
+            at_columns = {key for of in found for key in of.metadata or {}} - {b"PARQUET:field_id"}
+            if stated | {*(found.metadata or {})} | at_columns:
+                raise fail("has metadata, which no release has")
+            if file.metadata.num_rows > most_rows:
+                raise fail(f"has {file.metadata.num_rows:,} rows, more than it can have")
+            _check_size(file.metadata, schema, texts, most_bytes, fail)
+            yield file
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise fail("cannot be read") from None
+
+
+def schema_of(codes: Iterable[str], number: str) -> pa.Schema:
+    """Columns of codes, and one of whole numbers."""
+    fields = [pa.field(name, CODE, nullable=False) for name in codes]
+    return pa.schema([*fields, pa.field(number, pa.int64(), nullable=False)])
+
+
+def _check_size(
+    metadata: pq.FileMetaData,
+    schema: pa.Schema,
+    texts: Sequence[pa.StringArray],
+    most_bytes: int,
+    fail: Callable[[str], ReleaseError],
+) -> None:
+    """Before anything is unpacked: no row group is larger than its rows can be."""
+    n_groups = metadata.num_row_groups
+    if n_groups > metadata.num_rows // ROW_GROUP + 1:
+        raise fail("has rows in other groups than releases have")
+    lengths = [pc.binary_length(known) for known in texts]
+    of_all = sum(int(pc.sum(known).as_py() or 0) + 4 * len(known) for known in lengths)
+    longest = sum(int(pc.max(known).as_py() or 0) for known in lengths)
+    a_row = _NUMBER * len(schema) + longest
+    besides = of_all + most_bytes + _CHUNK * len(schema)
+    for group in map(metadata.row_group, range(n_groups)):
+        if group.num_rows > ROW_GROUP:
+            raise fail("has rows in other groups than releases have")
+        if group.total_byte_size > a_row * group.num_rows + besides:
+            raise fail("would expand beyond what its rows need")

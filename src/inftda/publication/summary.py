@@ -1,0 +1,125 @@
+"""Summaries of a release in words, for the screen and for notebooks.
+
+Everything follows from the manifest and the published numbers. The guarantee comes first, in a
+sentence without terms of the field; the terms follow under "Technical details".
+"""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inftda.privacy.noise_plan import Plan
+from inftda.privacy.risk import risk_of
+from inftda.publication.reliability import (
+    NOT_PRIVATE_LINE,
+    counting_note,
+    describe_cross_totals,
+    misfit_warnings,
+    outside_warnings,
+    use_notes,
+    warnings,
+)
+from inftda.tree import Tree
+from inftda.util.exact_numbers import rounded_up
+from inftda.util.screen import Part
+
+if TYPE_CHECKING:
+    from inftda.publication.release import Release
+
+_TIMES = " \N{MULTIPLICATION SIGN} "
+
+
+def guarantee_sentence(plan: Plan, one: str = "trip", many: str = "trips") -> str:
+    """State the privacy unit, epsilon and delta, and the success of the best attacker.
+
+    Args:
+        plan: of the release.
+        one: what a person has in the table.
+        many: the same in the plural.
+    """
+    unit, (success, *_) = plan.unit, risk_of(plan).figures
+    budget = f"rho = {rounded_up(plan.rho)}"
+    if plan.epsilon is not None and plan.delta is not None:
+        budget = f"epsilon = {rounded_up(plan.epsilon)}, delta = {rounded_up(plan.delta)}"
+    bound = "exactly" if unit.exactly else "at most"
+    learned = "whether that person is in the table"
+    if unit.is_substitute:
+        verb = "made" if one == "trip" else "has"
+        pair = f"two {many}" if unit.trips == 1 else f"two sets of {many}"
+        learned = f"which of {pair} that person {verb}"
+    return (
+        f"every person with {bound} {unit.contribution(one, many)} is protected ({budget}): an "
+        f"attacker who knows the {many} of everyone else can tell {learned} at most {success} of "
+        "the time (guessing: 50 %)"
+    )
+
+
+def technical_details(tree: Tree, plan: Plan, unit: str) -> list[Part]:
+    """Privacy unit, accounting and noise, in the terms of the field."""
+    totals = describe_cross_totals(tree, plan)
+    return [
+        "Technical details",
+        ("Unit", unit),
+        ("Accounting", plan.describe()),
+        ("Noise", plan.describe_noise()),
+        *([("Totals", totals)] if totals else []),
+    ]
+
+
+def release_guarantee(release: "Release") -> Part:
+    """The guarantee of a release in one sentence, or that it has none."""
+    manifest = release.manifest
+    if not manifest.private:
+        return f"{NOT_PRIVATE_LINE}."
+    return ("Guarantee", guarantee_sentence(manifest.plan, *manifest.counted.entries))
+
+
+def release_notes(release: "Release") -> list[Part]:
+    """The guarantee, what was counted, which numbers to use, and warnings."""
+    manifest = release.manifest
+    cautions = warnings(manifest.plan, total=release.total) if manifest.private else []
+    cautions += [*outside_warnings(release), *misfit_warnings(release)]
+    return [
+        release_guarantee(release),
+        *([("Edition", manifest.edition)] if manifest.edition else []),
+        *([("Note", words)] if (words := counting_note(release)) else []),
+        *(("Use", words) for words in use_notes(release)),
+        *(("Warning", words) for words in cautions),
+    ]
+
+
+def release_summary(release: "Release", out: str | Path, *, counted: str = "") -> list[Part]:
+    """What was released, for whoever has made it.
+
+    Args:
+        release: it.
+        out: its folder.
+        counted: what a row of the table was taken for.
+    """
+    manifest = release.manifest
+    technical: list[Part] = []
+    if manifest.private:
+        technical = ["", *technical_details(release.tree, manifest.plan, manifest.protected)]
+    return [
+        ("Released", f"{_contents(release)}, {release.total:,} {manifest.counts} in all"),
+        *([("Counted", counted)] if counted else []),
+        *release_notes(release),
+        ("Files", str(out)),
+        ("Next", f"inftda verify {shlex.quote(str(out))}"),
+        *technical,
+    ]
+
+
+def _contents(release: "Release") -> str:
+    """How many flows or cells, of which finest areas."""
+    tree, n_flows = release.tree, release.manifest.n_flows
+    finest = [
+        f"{axis.hierarchy.n_areas(axis.hierarchy.depth):,} "
+        f"{axis.hierarchy.level_name(axis.hierarchy.depth)}"
+        for axis in tree.axes
+    ]
+    if tree.is_od:
+        # Both ends are often the same areas, which are then named once.
+        areas = " and ".join(dict.fromkeys(finest))
+        return f"{n_flows:,} {'flow' if n_flows == 1 else 'flows'} between {areas} areas"
+    return f"{n_flows:,} {'cell' if n_flows == 1 else 'cells'} of {_TIMES.join(finest)}"

@@ -1,0 +1,1 @@
+"""Several releases of one table: series, and changes between two editions."""

@@ -1,0 +1,157 @@
+"""How often intervals hold, on tables that speak against the model and on tables for it.
+
+What is claimed: on average over published numbers of similar size, 95 in 100. That is measured
+(docs/explanation/reliability.md); here a class fails that lies below 94 % by more than two standard
+errors. Not claimed: the same for the numbers with a certain truth, or for single ones.
+"""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import inftda
+from inftda.mechanism.topdown import release_counts
+from inftda.noise.distribution import Noise
+from inftda.privacy.noise_plan import make_plan
+from inftda.privacy.unit import UNIT
+from inftda.publication.intervals import Intervals
+from inftda.publication.measurements import measurements_of, noisy_table
+from inftda.reading.columns import COLUMNS
+from inftda.reading.truth import Truth
+
+N, GROUP, SEEDS = 80, 20, 4
+#: Noise scale of a release of two levels at epsilon 1 and delta 1e-8.
+SIGMA = 14.87
+#: Laplace noise with about that standard deviation.
+LAPLACE = Noise.laplace(Fraction(21, 2))
+#: Classes of published size, in noise scales, and fewer numbers than this say nothing of 95 %.
+CLASSES = (0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, np.inf)
+ENOUGH = 200
+
+
+def busy_centre(rng):
+    """Many trips between all towns of one region, and elsewhere 40 in one pair of a hundred."""
+    flows = np.where(rng.random((N, N)) < 0.01, 40, 0)
+    flows[:GROUP, :GROUP] = rng.poisson(90, (GROUP, GROUP))
+    return flows
+
+
+def almost_equal(rng):
+    """Nearly all flows are three noise scales, so what is published as larger is noise."""
+    return np.where(rng.random((N, N)) < 0.95, round(3 * SIGMA), 0)
+
+
+def two_sizes(rng):
+    """One flow in five as large as the noise, and one in a hundred five times as large."""
+    kind = rng.random((N, N))
+    return np.where(kind < 0.2, round(SIGMA), np.where(kind < 0.21, round(5 * SIGMA), 0))
+
+
+def gravity(rng):
+    """What the model is for: flows in proportion to the sizes of both towns."""
+    sizes = np.exp(rng.normal(0, 1, (2, N)))
+    return rng.poisson(4 * np.outer(*sizes))
+
+
+def _areas():
+    codes = np.array([f"t{i:02}" for i in range(N)])
+    return codes, pa.table({"region": [f"r{i // GROUP}" for i in range(N)], "town": codes})
+
+
+def _published(table):
+    """Published numbers of a few releases, and whether their intervals hold."""
+    codes, areas = _areas()
+    found = []
+    for seed in range(SEEDS):
+        flows = table(np.random.default_rng(seed))
+        origin, destination = np.nonzero(flows)
+        release = inftda.release(
+            pa.table({"origin": codes[origin], "destination": codes[destination],
+                      "count": flows[origin, destination]}),
+            areas, epsilon=1, delta=1e-8, source=inftda.SeededSource(seed),
+        )  # fmt: skip
+        rows = release.flows(intervals=True)
+        at = (np.searchsorted(codes, rows.column(name)) for name in ("origin", "destination"))
+        true = flows[tuple(at)]
+        flow, low, high = (rows.column(name).to_numpy() for name in ("flow", "low", "high"))
+        found.append((flow, (low <= true) & (true <= high)))
+    return map(np.concatenate, zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("table", [busy_centre, almost_equal, two_sizes, gravity])
+def test_intervals_hold_in_every_class_of_published_size(table):
+    flow, holds = _published(table)
+    assert holds.mean() >= 0.95
+    assert not failing(flow / SIGMA, holds)
+
+
+def failing(size, holds):
+    """Classes of size below 94 % by more than two standard errors."""
+    class_of = np.searchsorted(CLASSES, size, side="right")
+    assert np.bincount(class_of).max() >= ENOUGH
+    return [
+        (CLASSES[one - 1], n, round(share, 3))
+        for one in np.unique(class_of)
+        for n, share in [((class_of == one).sum(), holds[class_of == one].mean())]
+        if n >= ENOUGH and share < 0.94 - 2 * math.sqrt(0.94 * 0.06 / n)
+    ]
+
+
+def _published_with_laplace(table, *, everywhere):
+    """The same, with Laplace noise at the finest level, or everywhere."""
+    tree = COLUMNS.tree(_areas()[1])
+    plan = make_plan(tree, UNIT, epsilon=1, delta=1e-8, cross_tables=0.08, method="paper")
+    *above, finest = plan.levels
+    tables = plan.tables
+
+    def changed(part):
+        return replace(part, noise=LAPLACE)
+
+    if everywhere:
+        above, tables = map(changed, above), tuple(map(changed, tables))
+    plan = replace(plan, levels=(*above, changed(finest)), tables=tables)
+    found = []
+    for seed in range(3 * SEEDS):
+        flows = table(np.random.default_rng(seed))
+        at = tuple(numbers.astype(np.int32) for numbers in np.nonzero(flows))
+        truth = Truth.from_leaves(tree, at, flows[at])
+        drawn = release_counts(truth, plan.account(), inftda.SeededSource(seed), threads=1)
+        areas, flow = drawn.leaves.areas, drawn.leaves.value
+        measured = measurements_of(tree, plan, map(noisy_table, drawn.noisy))
+        intervals = Intervals(tree, measured, areas, flow, is_public=True)
+        depths = tree.splitting_levels[-1].depths
+        low, high = intervals.of(depths, areas, flow)
+        true = flows[areas]
+        found.append((flow, (low <= true) & (true <= high)))
+    return map(np.concatenate, zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("table", [busy_centre, almost_equal, two_sizes, gravity])
+def test_intervals_hold_with_laplace_noise_too(table, everywhere):
+    flow, holds = _published_with_laplace(table, everywhere=everywhere)
+    assert holds.mean() >= 0.95
+    if table is busy_centre:
+        # Where one cell in a hundred is 40 and all others around it are 0, published numbers of one
+        # to two deviations hold for nine in ten only.
+        size = flow / LAPLACE.sigma
+        assert holds[(size >= 1) & (size < 2)].mean() >= 0.86
+        flow, holds = flow[size >= 2.5], holds[size >= 2.5]
+    assert not failing(flow / LAPLACE.sigma, holds)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(3, 2), Fraction(7), Fraction(40)])
+@pytest.mark.parametrize("missed", [0.05, 0.015, 1e-6])
+def test_half_widths_of_laplace_noise_are_the_least_that_hold(scale, missed):
+    weights = [math.exp(-abs(x) / scale) for x in range(-3000, 3001)]
+    whole, half = math.fsum(weights), Noise.laplace(scale).half_width(missed)
+
+    def beyond(reach):
+        return 2 * math.fsum(weights[3001 + reach :]) / whole
+
+    assert beyond(half) <= missed * (1 + 1e-6)
+    assert half == 0 or beyond(half - 1) > missed
