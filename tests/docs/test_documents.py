@@ -64,7 +64,7 @@ def test_the_first_command_of_the_readme_runs_the_whole_job(tmp_path):
         ["make", "-o", ".venv/.run", "demo"],
         cwd=tmp_path, capture_output=True, text=True, check=True, env=environment(),
     )  # fmt: skip
-    assert "Guarantee:  epsilon = 1" in done.stdout
+    assert "(epsilon = 1, delta = 1e-08)" in done.stdout
     assert (tmp_path / "demo-output/release/manifest.json").exists()
 
 
