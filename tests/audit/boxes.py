@@ -250,7 +250,7 @@ def _seen(release: inftda.Release, pair: Pair):
     flows[_places(release.table, _codes(pair))] = _flows(release)
     parts = [flows.ravel()]
     if release.measured is not None:
-        tables = zip(release.published_tables(), release._read_measurements().tables, strict=True)
+        tables = zip(release.published_tables(), release.read_published().tables, strict=True)
         parts += every_value((known, [(got.areas, got.value)]) for known, got in tables)
     areas = [axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in release.tree.axes]
     parts.append([release.total, release.manifest.n_flows, *areas])

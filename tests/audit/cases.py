@@ -139,8 +139,11 @@ PLANTED: Final = (
     ),
     Planted(
         "hierarchy derived from the trips", faults.nothing,
-        # Without totals across: there would be other numbers of them to compare.
-        _calls(ALONE_IN_AN_AREA, areas=derived_areas, more={"cross_tables": 0}), 80,
+        # Without measurements: there would be other numbers of them to compare.
+        _calls(
+            ALONE_IN_AN_AREA, areas=derived_areas,
+            more={"cross_tables": 0, "measurements": "totals"},
+        ), 80,
     ),
 )  # fmt: skip
 

@@ -76,7 +76,10 @@ def paper_sensitivity():
 
 def one_sided_sensitivity():
     """That a replaced person leaves one cell *and* enters another is forgotten."""
-    return _sensitivity(lambda unit, _: unit.trips**2)
+    return together(
+        _sensitivity(lambda unit, _: unit.trips**2),
+        patch.object(Unit, "sides", lambda *_: 1),
+    )
 
 
 def sensitivity_of_tables():

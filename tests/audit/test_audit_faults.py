@@ -69,7 +69,8 @@ def test_totals_that_are_drawn_twice_are_caught_by_their_disagreement():
 def off_by(seen):
     """Mean square of released less measured totals of origins, over their variance."""
     shape = SHORT_ORIGINS.left.shape
-    flows, measured = seen[:, : SHORT_ORIGINS.n_cells], seen[:, SHORT_ORIGINS.n_cells :]
+    flows, rest = np.split(seen, [SHORT_ORIGINS.n_cells], axis=1)
+    measured = rest[:, : shape[0]]  # whether each was drawn comes after
     error = flows.reshape(-1, *shape).sum(axis=2) - measured
     return np.mean(error**2) / np.mean((measured - SHORT_ORIGINS.left.sum(axis=1)) ** 2)
 

@@ -51,8 +51,8 @@ def spark():
         builder = builder.config(name, value)
     with without_pandas_warning():
         session = builder.getOrCreate()
+    logs = logs_of(session)  # while it runs: the matrix stops the same session
     yield session
-    logs = logs_of(session)
     session.stop()
     shutil.rmtree(logs, ignore_errors=True)
 

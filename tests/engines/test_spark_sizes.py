@@ -52,13 +52,13 @@ def country(tmp_path_factory):
     """Flows and areas, and the release of one machine."""
     out = tmp_path_factory.mktemp("country") / "made"
     sizes = ",".join(map(str, SIZES))
-    command = ["make", "country", "--sizes", sizes, "--trips", str(TRIPS), "--out", str(out)]
+    command = ["demo", "--sizes", sizes, "--trips", str(TRIPS), "--out", str(out)]
     subprocess.run(
         [sys.executable, "-m", "inftda", *command], check=True, stdout=subprocess.DEVNULL
     )
     files = str(out / "flows.parquet"), str(out / "areas.csv")
     options = {"epsilon": 1, "delta": 1e-8, "source": SeededSource(1)}
-    return files, release(*files, out=out / "release", **options)
+    return files, release(*files, out=out / "alone", **options)
 
 
 @pytest.mark.parametrize("session", ["of the release, encrypted", "of the user, not encrypted"])
