@@ -2,8 +2,6 @@
 
     python -m inftda_lab.noise FOLDER [FOLDER ...] [--epsilons 0.1 1 10] [--seeds 1 2 3]
 
-With `--structural-zeros FILE` the default is also run with these structural zeros.
-
 A folder has `flows.parquet` and `areas.csv`, and perhaps other columns with a hierarchy each, as
 `COLUMNs.csv`. Noise is seeded: results can be repeated, and have no guarantee. Errors are
 computed from the true counts, so results on a confidential table are as confidential as the table.
@@ -139,11 +137,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--ways", nargs="+", default=["uniform", "log", "default", HISTOGRAM])
     parser.add_argument("--estimates", action="store_true")
-    parser.add_argument("--structural-zeros", type=Path, metavar="FILE")
     given = parser.parse_args()
-    if given.structural_zeros is not None:
-        WAYS["structural zeros"] = {"structural_zeros": given.structural_zeros}
-        given.ways.append("structural zeros")
     for folder in given.folders:
         flows, options = read(folder)
         for epsilon in given.epsilons:

@@ -23,7 +23,9 @@ TABLE, AREAS, GUARANTEE, RUN = "The table", "Areas and levels", "The guarantee",
 
 #: Former names of parameters and options, and their names now. The old ones are refused with a
 #: message until 1.0, on the command line, in a configuration and in Python.
-RENAMED: Final = {"across": "cross_tables", "impossible": "structural_zeros"}
+RENAMED: Final = {"across": "cross_tables"}
+#: Names of parameters and options that are gone, refused in the same way.
+REMOVED: Final = frozenset({"impossible", "structural_zeros"})
 
 _Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
@@ -99,16 +101,18 @@ def documented(function: _Callable) -> _Callable:
 
 
 def check_renamed(given: Iterable[str], known: Container[str]) -> None:
-    """Refuse former names of parameters.
+    """Refuse former names of parameters, and parameters that are gone.
 
     Args:
         given: names of parameters.
         known: those that there are.
 
     Raises:
-        InftdaError: one of them has another name now; the message states it.
+        InftdaError: one of them was removed, or has another name now, which the message states.
     """
     for name in given:
+        if name in REMOVED:
+            raise InftdaError(f"`{name}=` was removed; leave it out")
         if name not in known and RENAMED.get(name) in known:
             raise InftdaError(f"`{name}=` was renamed to `{RENAMED[name]}=`")
 
@@ -246,17 +250,6 @@ Order = Annotated[
         "every other axis after them.",
         metavar="AXIS,AXIS,...",
         parse=names,
-        panel=AREAS,
-    ),
-]
-StructuralZeros = Annotated[
-    Any,
-    Option(
-        "Structural zeros: combinations of areas that cannot occur, such as pairs that nothing "
-        "connects. A table with a column for some axes or all, an area of any level in each, or "
-        "all. Rows with such a combination are treated as rows with an unknown area. It must be "
-        "known without the confidential table, whose empty cells are confidential.",
-        metavar="FILE",
         panel=AREAS,
     ),
 ]

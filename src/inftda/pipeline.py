@@ -32,7 +32,6 @@ from inftda.options import (
     Order,
     Rho,
     Split,
-    StructuralZeros,
     Threads,
     documented,
 )
@@ -137,7 +136,6 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     axis: AxisFiles = None,
     levels: Levels = None,
     order: Order = None,
-    structural_zeros: StructuralZeros = None,
     rho: Rho = None,
     method: Method = "inftda",
     split: Split = None,
@@ -210,9 +208,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     if out is not None:
         series = _new_series(out, period)
         check_output(series or out, check=check_release, force=force)
-    tree = columns.tree(
-        areas, axis=axis, levels=levels, order=order, structural_zeros=structural_zeros, unit=unit
-    )
+    tree = columns.tree(areas, axis=axis, levels=levels, order=order, unit=unit)
     tree.check_numbers()
     columns.check(tree.axes, unit)
     noun = Counting.noun(counts, tree)
@@ -365,7 +361,6 @@ class _Machine:
                 columns,
                 tree.axes,
                 unit=unit,
-                structural_zeros=tree.structural_zeros,
                 random_source=source,
                 say=say,
                 threads=self.threads,

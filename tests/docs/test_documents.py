@@ -15,7 +15,6 @@ SOON = (
     "docs/guides/areas.md",
     "docs/guides/dimensions.md",
     "docs/guides/sources.md",
-    "docs/guides/structural-zeros.md",
     "docs/guides/read.md",
     "docs/guides/query.md",
     "docs/guides/verify.md",

@@ -55,8 +55,6 @@ TERMS = {
     r"units? of (?:protection|privacy)|who is protected": "privacy unit",
     r"(?:across|off) the tree|both margins|totals both ways": "marginal totals; cross table",
     r"(?:further|additional) ax[ei]s": "additional dimension",
-    r"(?:can|could)(?:not| not) occur": "structural zeros",
-    r"(?:list of|what is) impossible|impossible (?:cell|pair|flow)s?": "structural zeros",
     r"prices|lean(?:s|ed|ing)": "dual variables, adjustment",
     r"doubt(?:s|ful)?": "effective noise scale, reliability",
     r"crews?": "thread pool",

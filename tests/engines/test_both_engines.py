@@ -96,21 +96,6 @@ CASES = {
             "unit": Unit("add-remove", 2, distinct=True),
         },
     ),
-    "persons, what cannot occur outside": (
-        PEOPLE, TOWNS, {
-            "columns": Columns(person="person", unplaceable="outside"),
-            "unit": Unit("add-remove", 2, distinct=True),
-            "structural_zeros": {"origin": ["1", "all"], "destination": ["2", "3"]},
-        },
-    ),
-    "what cannot occur": (
-        PATIENTS, None, {
-            "axis": AXES, "unit": NOISED, "columns": Columns(unplaceable="drop"),
-            "structural_zeros": {
-                "disease": ["C", "A1"], "sex": ["m", "all"], "age": ["all", "old"],
-            },
-        },
-    ),
     "a lopsided table": (*capital(), {}),
     "an empty table": (NOBODY, COUNTRY.areas, {"unit": NOISED}),
     # With a seed that draws a negative total.

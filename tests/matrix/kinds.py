@@ -40,7 +40,6 @@ FILES = {
         ("town", "zone"),
         [(code, "inner" if code < "23" else "outer") for code in CODES],
     ),
-    "zeros.csv": (("origin", "destination"), [("S", "51"), ("11", "E2")]),
 }
 BUDGET = "--epsilon 2 --delta 1e-6"
 PAIRS = "--areas areas.csv"
@@ -85,11 +84,6 @@ def _counts(*more, seed=3, ends=ENDS):
 def _persons(*more):
     names = ("origin", "destination", *more)
     return ("who", *names), _trips(names, ENDS | _AXES, n=400, seed=9)
-
-
-def _possible():
-    names, rows = _counts()
-    return names, [row for row in rows if row[:2] not in {("31", "51"), ("11", "51")}]
 
 
 def _with_outside():
@@ -165,7 +159,6 @@ KINDS = {
         reading="--person who",
         axes=("origin", "destination", "month"),
     ),
-    "structural-zeros": Kind(table=_possible, areas=f"{PAIRS} --structural-zeros zeros.csv"),
     "outside": Kind(table=_with_outside, reading="--unplaceable outside"),
     "totals-only": Kind(rest="--measurements totals"),
     "no-cross-tables": Kind(promise="--cross-tables 0"),

@@ -162,10 +162,19 @@ def test_former_names_are_refused_with_the_new_ones_everywhere(tmp_path):
 
 
 def test_a_former_name_is_unknown_where_the_new_one_is():
-    with pytest.raises(TypeError, match="impossible"):
-        renamed(impossible=1)
+    with pytest.raises(TypeError, match="across"):
+        function("t.csv", across=1)
     with pytest.raises(click.NoSuchOption):
-        show_renamed.main(["--impossible", "x"], standalone_mode=False)
+        shown.main(["t.csv", "--across", "1"], standalone_mode=False)
+
+
+def test_a_parameter_that_is_gone_is_refused():
+    for former in (
+        lambda: inftda.release({}, structural_zeros="zeros.csv", out="here"),
+        lambda: show_renamed.main(["--structural-zeros", "zeros.csv"], standalone_mode=False),
+    ):
+        with pytest.raises(InftdaError, match="`structural_zeros=` was removed; leave it out"):
+            former()
 
 
 def test_every_former_name_is_one_of_a_release_now():

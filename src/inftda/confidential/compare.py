@@ -35,7 +35,6 @@ from inftda.options import (
     Order,
     Rhos,
     Split,
-    StructuralZeros,
     Watched,
     documented,
     names,
@@ -191,7 +190,6 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
     axis: AxisFiles = None,
     levels: Levels = None,
     order: Order = None,
-    structural_zeros: StructuralZeros = None,
     rho: Rhos = None,
     method: PlanMethod = "inftda",
     split: Split = None,
@@ -217,7 +215,6 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         check_outside(Path(out))
     of_tree: dict[str, Any] = {
         "axis": axis, "levels": levels, "order": order, "unit": unit,
-        "structural_zeros": structural_zeros,
     }  # fmt: skip
     tree = columns.tree(areas, **of_tree)
     given, word = (epsilon, "epsilon") if rho is None else (rho, "rho")
@@ -236,7 +233,6 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         columns,
         tree.axes,
         unit=unit,
-        structural_zeros=tree.structural_zeros,
         random_source=bits,
         say=on_message,
     )

@@ -206,7 +206,6 @@ def read_truth(
         replace(columns, unplaceable=_as_released(release)),
         tree.axes,
         unit=unit,
-        structural_zeros=tree.structural_zeros,
         random_source=SeededSource(0),
         say=on_message,
     )

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from inftda.privacy.budget import Dataset
-from inftda.publication.manifest import ZEROS_FILE
 from inftda.publication.release import Release
 from inftda.publication.reliability import NOT_PRIVATE, counting_note
 
@@ -110,13 +109,7 @@ def invariants(release: Release) -> str:
     """List the published facts without noise."""
     is_public = release.manifest.plan.unit.root_is_public
     total = "the total of all that was counted; " if is_public else ""
-    zeros = ""
-    if release.tree.structural_zeros is not None:
-        zeros = f"the list of structural zeros ({ZEROS_FILE}), which is public; "
-    return (
-        f"{total}the areas and their hierarchy, which are public; {zeros}all parameters of the "
-        "noise"
-    )
+    return f"{total}the areas and their hierarchy, which are public; all parameters of the noise"
 
 
 def _slug(name: str) -> str:

@@ -24,14 +24,12 @@ from numpy.typing import NDArray
 from inftda.estimates.prior import MOST_NOISY, PRIOR_FREE_SIGMAS, Posterior, interpolate
 from inftda.estimates.shares import Shares, most_children
 from inftda.publication.measured import (
-    NEVER,
     CrossTableSums,
     Families,
     Floats,
     Layer,
     Map,
     Part,
-    Whole,
 )
 from inftda.util.kernels import inlined_kernel, kernel
 
@@ -265,8 +263,6 @@ def _moments(
     moments: Floats, log_mean: float, noisy: int, by: float, sigma: float
 ) -> tuple[float, float]:
     """Mean and variance of a count, if its noisy value were larger by `by`."""
-    if noisy <= NEVER:
-        return 0.0, 0.0
     if noisy > PRIOR_FREE_SIGMAS * sigma or noisy + by >= MOST_NOISY * sigma:
         return noisy + by, sigma * sigma
     mean, variance = interpolate(moments, log_mean, (noisy + by) / sigma)
@@ -274,12 +270,11 @@ def _moments(
 
 
 @inlined_kernel
-def _scale_to(count: float, whole: float, noisy: Whole, estimate: Floats) -> None:
+def _scale_to(count: float, whole: float, estimate: Floats) -> None:
     """Scale estimates, the sum of which is `whole`, to a count; alike if there is nothing yet."""
     if whole <= 0:
-        for j in range(len(estimate)):
-            estimate[j] = 1.0 if noisy[j] > NEVER else 0.0
-            whole += estimate[j]
+        estimate[:] = 1.0
+        whole = len(estimate)
     for j in range(len(estimate)):
         estimate[j] *= count / max(whole, 1e-300)
 
@@ -359,7 +354,7 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - what is known, what is wanted, wha
             by = missing / max(rise, 1e-9)
             moved += min(max(by, -_STRIDE * sigma), _STRIDE * sigma)
         shift[f] = moved
-        _scale_to(count[f], whole, noisy[low:high], estimate[low:high])
+        _scale_to(count[f], whole, estimate[low:high])
         _add_to_sums(duals, f, estimate[low:high], slope)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.noise.distribution import Noise
-from inftda.publication.measured import NEVER, Families, Layer, Map, Part
+from inftda.publication.measured import Families, Layer, Map, Part
 from inftda.util.kernels import inlined_kernel, kernel
 
 Grid = NDArray[np.float64]
@@ -207,7 +207,7 @@ def seen_kernel(
         if offsets[f + 1] - offsets[f] == 1:  # an only child was not measured
             continue
         for i in range(offsets[f], offsets[f + 1]):
-            if noisy[i] > PRIOR_FREE_SIGMAS * sigma or noisy[i] <= NEVER:
+            if noisy[i] > PRIOR_FREE_SIGMAS * sigma:
                 continue
             row = int(np.rint((log_mean[i] - LEAST_MEAN) * MEAN_STEPS))
             column = int(np.rint((noisy[i] / sigma - LEAST_NOISY) * NOISY_STEPS))

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from inftda.estimates.balance import LayerEstimate
 from inftda.estimates.settling import needs_local_search, searched
 from inftda.publication.measured import (
-    NEVER,
     Families,
     Floats,
     Part,
@@ -118,11 +117,6 @@ def _split_trips(
         chosen.astype(np.int32) if a == axis else numbers[trip]
         for a, numbers in enumerate(nodes.areas)
     )
-    never = np.flatnonzero(~level.is_possible(areas)) if level.measures_zeros else trip[:0]
-    while len(never):  # on to the next child, until one can occur
-        to = areas[axis][never] + 1
-        areas[axis][never] = np.where(to < high[never], to, low[never])
-        never = never[~level.is_possible([numbers[never] for numbers in areas])]
     row, value = distinct_rows(areas)
     return WholeNodes(tuple(numbers[row] for numbers in areas), value)
 
@@ -150,7 +144,7 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - what is rounded, to what,
     `goals` are the numbers of the nodes, `draws` are uniform in [0, 1), and `lost` is what each
     area has lost by rounding so far, overwritten as `numbers` is.
     """
-    offsets, firsts, noisy = families.offsets, families.first, families.noisy
+    offsets, firsts = families.offsets, families.first
     for f in range(part[0], part[1]):
         low, high, first = offsets[f], offsets[f + 1], firsts[f]
         goal = goals[f]
@@ -164,16 +158,14 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - what is rounded, to what,
             numbers[i] = min(int(share), left)
             left -= numbers[i]
             fractions += (share - int(share)) * _rounding_pressure(lost[first + i - low])
-        running, done, rest, last = draws[f], 0, left, high - 1
-        while last > low and noisy[last] <= NEVER:
-            last -= 1
+        running, done, rest = draws[f], 0, left
         for i in range(low, high):
             k = first + i - low
             share = estimate[i] * scale
             if fractions > 0:
                 pressure = _rounding_pressure(lost[k])
                 running += (share - int(share)) * pressure * (rest / fractions)
-            here = min(int(running), rest) if i < last else rest
+            here = min(int(running), rest) if i < high - 1 else rest
             numbers[i] += here - done
             done = here
             lost[k] += share - numbers[i]

@@ -69,22 +69,19 @@ def searched(
     value[here], value[there] = numbers, left.value
     areas = [numbers[of_parent] for numbers in parents]
     areas[axis] = (first[of_parent] + column).astype(np.int32)
-    kept = level.is_possible(areas)
     expected = known.shares.within(level)[first[of_parent] + column]
     expected[here] = known.estimate
     # A child that was expected to be e times smaller takes a trip as reluctantly as one in a
     # release whose noisy count is a noise scale lower.
     score = (layer.sigma * (1 << DIGITS) * np.log(np.maximum(expected, _LEAST))).astype(np.int64)
-    total, n_kept = (np.add.reduceat(of, offsets[:-1], dtype=np.int64) for of in (value, kept))
+    total = np.add.reduceat(value, offsets[:-1])
     candidates = Candidates(
-        np.append(0, np.cumsum(n_kept)), column[kept].astype(np.int32), score[kept], value[kept],
-        total, n_kept, total, np.zeros_like(total),
-    )  # fmt: skip
+        offsets, column.astype(np.int32), score, value, total, sizes, total, np.zeros_like(total)
+    )
     divided = Cells(parents, total)
     cells = _cells(layer, divided, candidates)
     groups = group_offsets(level, divided)
     local_search(candidates, cells, groups, sigma=layer.sigma, pool=pool, bounds=(_FAR, _FAR))
-    value[kept] = candidates.value
     is_left = np.ones(len(value), bool)
     is_left[here] = False
     at = np.flatnonzero(is_left & (value > 0))

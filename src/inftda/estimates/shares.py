@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.estimates.prior import PRIOR_FREE_SIGMAS
-from inftda.publication.measured import NEVER, Families, Floats, Layer, Map, Part
+from inftda.publication.measured import Families, Floats, Layer, Map, Part
 from inftda.tree import DESTINATION, ORIGIN, TreeLevel
 from inftda.util.kernels import inlined_kernel, kernel
 
@@ -218,15 +218,12 @@ def bin_distances_kernel(  # noqa: PLR0913, PLR0917 - points at both ends
 def _write_factors(
     families: Families, pairs: Pairs, shares: Shares, f: int, factor: Floats
 ) -> None:
-    """All factors of each child of family f together, into the first of `factor`.
-
-    It is 0 for structural zeros.
-    """
+    """All factors of each child of family f together, into the first of `factor`."""
     # Taken out of the tuples once: numba counts references whenever it takes an array out.
-    area, bins, bin_factor, noisy = shares.area, pairs.bins, shares.bins, families.noisy
+    area, bins, bin_factor = shares.area, pairs.bins, shares.bins
     low, n, first = families.offsets[f], len(factor), families.first[f]
     for j in range(n):
-        factor[j] = area[first + j] if noisy[low + j] > NEVER else 0.0
+        factor[j] = area[first + j]
     if pairs.same[f] >= 0:
         factor[pairs.same[f]] *= shares.same
     if bins.size:
@@ -325,7 +322,7 @@ def log_means_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what is w
 ) -> None:
     """Write to `log_mean` the logarithm of mean / sigma: what clear counts leave, by shares.
 
-    It is 0 for clear counts, which have no mean here, and for structural zeros.
+    It is 0 for clear counts, which have no mean here.
     """
     offsets, _, noisy, _, sigma = families
     factors = np.empty(most_children(part, offsets))

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from inftda.privacy.measurement import Measurement
 from inftda.tree import Areas, CellRows, CrossTable, Ints, TreeLevel
@@ -43,10 +42,6 @@ class MeasuredTable(NamedTuple):
         """int32[counts] for each axis: the areas of every count."""
         return self.rows.cells()
 
-    def possible(self) -> NDArray[np.bool_] | None:
-        """bool[counts]: which cells are no structural zeros; None if none is."""
-        return self.rows.possible(self.measurement.marginal)
-
     def take(self, rows: CellRows) -> "MeasuredTable":
         """Take the counts of some rows, all of which must have been measured."""
         at = self.rows.offsets[np.searchsorted(self.rows.key, rows.key)]
@@ -61,7 +56,6 @@ class MeasuredTable(NamedTuple):
         """int64: the counts, shifted equally in each row to sum to the total of its parents.
 
         Adjustments keep the total of a row, so the common error of its cells is removed first.
-        Structural zeros stay 0.
 
         Args:
             total: int64[parents], released counts of the parents that belong to the rows.
@@ -70,11 +64,7 @@ class MeasuredTable(NamedTuple):
         # Sums of counts are far below 2^53, so they are exact as floats.
         released = np.bincount(self.rows.of_parents, total, len(sizes)).astype(np.int64)
         too_much = np.add.reduceat(self.value, starts) - released
-        possible = self.possible()
-        n = sizes if possible is None else np.add.reduceat(possible, starts, dtype=np.int64)
-        shift = np.repeat(too_much // np.maximum(n, 1), sizes)
-        agreed: Ints = self.value - (shift if possible is None else shift * possible)
-        return agreed
+        return self.value - np.repeat(too_much // np.maximum(sizes, 1), sizes)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Noise is drawn first, from the distribution that the account states, for every count that is
 measured; then the truth is added to it. Which counts are measured follows from the counts released
-before. Structural zeros are 0, whatever was drawn.
+before.
 """
 
 from typing import Any
@@ -48,7 +48,7 @@ def measure_whole(measurement: Measurement, sums: Ints, secret: Secret) -> Measu
     noisy = np.empty(len(sums), np.int64)
     measurement.noise.fill(noisy, secret.bits(*table.label))
     add_totals(noisy, sums)
-    return _without_zeros(MeasuredTable(measurement, table.all_rows(), noisy))
+    return MeasuredTable(measurement, table.all_rows(), noisy)
 
 
 def measure(
@@ -70,14 +70,7 @@ def measure(
     else:
         bits = table.numbering.ordinal_bits
         add_truth_kernel(noisy, rows.offsets, rows.key, (truth.node, truth.count, bits))
-    return _without_zeros(MeasuredTable(measurement, rows, noisy))
-
-
-def _without_zeros(measured: MeasuredTable) -> MeasuredTable:
-    """Set all structural zeros to 0."""
-    if (possible := measured.possible()) is not None:
-        measured.value[~possible] = 0
-    return measured
+    return MeasuredTable(measurement, rows, noisy)
 
 
 def add_totals(noisy: Ints, sums: Ints) -> None:

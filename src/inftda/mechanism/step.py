@@ -55,23 +55,15 @@ def find_candidates(
         seed: decides between equal counts.
         is_hard: whether sums have to agree with some cross table in this batch.
     """
-    noisy, key, offsets = measured.value, measured.rows.key, measured.rows.offsets
+    rows = measured.rows
     limit = math.ceil(HARD.down * step.sigma) if step.cross else 0
-    possible = measured.possible()
-    if possible is not None:
-        ordinal = (np.arange(len(noisy)) - np.repeat(offsets[:-1], np.diff(offsets)))[possible]
-        noisy, offsets = noisy[possible], np.append(0, np.cumsum(possible))[offsets]
-    vectors = Vectors.of(noisy, offsets, total, key, limit=limit)
+    vectors = Vectors.of(measured.value, rows.offsets, total, rows.key, limit=limit)
     found = vectors.candidates(step.level.index, seed)
     optimize_kernel(found)
     if step.cross:
         room = (HARD if is_hard else SOFT).room
         bound_with_duals_kernel(found, int(step.sigma * room), vectors.bound)
         found = vectors.candidates(step.level.index, seed)
-    if possible is not None:  # `column` is the index among all children
-        parent = np.repeat(np.arange(len(key)), np.diff(found.offsets))
-        is_drawn = np.diff(offsets)[parent] > 0
-        found.column[is_drawn] = ordinal[(offsets[parent] + found.column)[is_drawn]]
     return found
 
 

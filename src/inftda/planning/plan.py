@@ -28,7 +28,6 @@ from inftda.options import (
     Order,
     Rho,
     Split,
-    StructuralZeros,
     documented,
     errors,
     whole_numbers,
@@ -344,7 +343,6 @@ def plan(  # noqa: PLR0913 - the same options as a release
     axis: AxisFiles = None,
     levels: Levels = None,
     order: Order = None,
-    structural_zeros: StructuralZeros = None,
     rho: Rho = None,
     method: Method = "inftda",
     split: Split = None,
@@ -366,9 +364,7 @@ def plan(  # noqa: PLR0913 - the same options as a release
     if total is not None and total < 0:
         raise InftdaError(f"`total=` must be at least 0, got {total}")
     public = areas if sizes is None else balanced_areas(sizes)
-    tree = columns.tree(
-        public, axis=axis, levels=levels, order=order, structural_zeros=structural_zeros, unit=unit
-    )
+    tree = columns.tree(public, axis=axis, levels=levels, order=order, unit=unit)
     budget = partial(
         make_plan,
         tree,

@@ -32,7 +32,6 @@ from inftda.options import (
     Option,
     Order,
     Rhos,
-    StructuralZeros,
     Watched,
     documented,
     numbers,
@@ -115,7 +114,6 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     axis: AxisFiles = None,
     levels: Levels = None,
     order: Order = None,
-    structural_zeros: StructuralZeros = None,
     rho: Rhos = None,
     method: Method = "inftda",
     split: Annotated[
@@ -168,9 +166,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
             "units with different `once_per=` refine their axes in different orders; preview them "
             "one by one"
         )
-    tree = columns.tree(
-        areas, axis=axis, levels=levels, order=order, structural_zeros=structural_zeros, unit=first
-    )
+    tree = columns.tree(areas, axis=axis, levels=levels, order=order, unit=first)
     # Planned before anything is made up, so that a wrong setting is reported at once.
     budgets = {"epsilon": epsilon} if rho is None else {"rho": rho}
     budget: dict[str, Any] = {

@@ -56,11 +56,8 @@ class StandIn:
 
     @classmethod
     def of(cls, tree: Tree, areas: Sequence[NDArray[np.int32]], counts: Any, words: str) -> Self:
-        """Flows between finest areas, without structural zeros."""
-        is_kept = tree.levels[-1].is_possible(areas)
-        kept = [numbers[is_kept] for numbers in areas]
-        left_out = "" if is_kept.all() else ", without structural zeros"
-        return cls(Truth.from_leaves(tree, kept, counts[is_kept]), words + left_out)
+        """Flows between finest areas."""
+        return cls(Truth.from_leaves(tree, areas, counts), words)
 
 
 def from_flows(  # noqa: PLR0913 - what is read, and how it is spread

@@ -221,8 +221,6 @@ class _Table:
             off -= self.value.sum()
         else:
             self._subtract_from(off, table.areas)
-            if self.marginal.measures_zeros:
-                off = off[self.marginal.is_possible(table.areas)]
         squares, half_a_trip = self.noise.squares(off), 0.5 / self.noise.sigma
         self.n_cells += len(off)
         self.squares += float(squares.sum())

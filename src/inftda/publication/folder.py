@@ -18,16 +18,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from inftda.areas.wkb import check_outlines
-from inftda.errors import HierarchyError, InftdaError, ReleaseError, TreeError
+from inftda.errors import HierarchyError, InftdaError, ReleaseError
 from inftda.publication.manifest import (
     DAMAGED,
     GET_AGAIN,
     MEASUREMENTS_FILE,
     SIGNATURE_FILE,
-    ZEROS_FILE,
     AxisEntry,
     Manifest,
-    TreeEntry,
     check_digest,
     check_plain,
     digest,
@@ -36,7 +34,6 @@ from inftda.publication.parquet import row_groups
 from inftda.tree import Axis, Tree
 from inftda.tree.hierarchy import Hierarchy
 from inftda.tree.places import MAX_NAME, Places
-from inftda.tree.structural_zeros import ZeroBoxes
 from inftda.util.files import FLOWS_FILE, JUNK, MANIFEST_FILE, is_plain
 from inftda.util.tabular import as_arrow, repeated
 
@@ -52,8 +49,6 @@ SCHEMA: Final = pa.schema(
 )
 #: Bytes of all outlines of a release together, at most.
 MAX_OUTLINES: Final = 256 << 20
-#: Largest size of the file of structural zeros, in bytes.
-MAX_ZEROS: Final = 256 << 20
 _TEXTS: Final = ["level", "code", "name"]
 
 
@@ -240,40 +235,6 @@ def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) 
     return Tree.build([Axis(axis.name, read[axis.file]) for axis in entries], order)
 
 
-def read_release_tree(folder: Path, entry: TreeEntry) -> Tree:
-    """Read the tree of a release, with its structural zeros."""
-    tree = read_tree(folder, entry.axes, entry.order)
-    if not entry.impossible_sha256:
-        return tree
-    file = folder / ZEROS_FILE
-    check_plain(folder, [ZEROS_FILE])
-    check_digest(file, entry.impossible_sha256)
-    try:
-        if file.stat().st_size > MAX_ZEROS:
-            raise ReleaseError(f"{ZEROS_FILE} is larger than a release writes; {DAMAGED}")
-        known = ZeroBoxes.read(file, tree, is_written=True)
-        if known.to_text() != file.read_bytes():
-            raise ReleaseError(f"{ZEROS_FILE} is not written as inftda writes it; {DAMAGED}")
-    except (OSError, TreeError) as problem:
-        raise ReleaseError(
-            f"{ZEROS_FILE} is no list of structural zeros ({problem}); {GET_AGAIN}"
-        ) from None
-    return replace(tree, structural_zeros=known)
-
-
-def _write_structural_zeros(folder: Path, tree: Tree) -> str:
-    """Write the structural zeros, if any are known, and return the digest of the file."""
-    if tree.structural_zeros is None:
-        return ""
-    text = tree.structural_zeros.to_text()
-    if len(text) > MAX_ZEROS:
-        raise TreeError(
-            f"the structural zeros take more than {MAX_ZEROS >> 20} MB; name larger areas"
-        )
-    (folder / ZEROS_FILE).write_bytes(text)
-    return digest(folder / ZEROS_FILE)
-
-
 def _read_areas(file: Path) -> Hierarchy:
     try:
         return Hierarchy.read(file)
@@ -304,11 +265,7 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     has_measurements = manifest.measurements != "none"
     manifest = replace(
         manifest,
-        tree=replace(
-            manifest.tree,
-            axes=write_areas(folder, tree),
-            impossible_sha256=_write_structural_zeros(folder, tree),
-        ),
+        tree=replace(manifest.tree, axes=write_areas(folder, tree)),
         flows_sha256=digest(folder / FLOWS_FILE),
         measurements_sha256=digest(folder / MEASUREMENTS_FILE) if has_measurements else "",
     )
@@ -324,8 +281,6 @@ def own_files(folder: Path, manifest: Manifest) -> list[Path]:
     own |= {places_name(file) for file, axis in zip(areas, axes, strict=True) if axis.places_sha256}
     if manifest.measurements != "none":
         own.add(MEASUREMENTS_FILE)
-    if manifest.tree.impossible_sha256:
-        own.add(ZEROS_FILE)
     return [path for path in sorted(folder.iterdir()) if path.name in own and is_plain(path)]
 
 

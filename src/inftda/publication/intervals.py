@@ -150,8 +150,6 @@ class Intervals:
         found = list[tuple[Floats, Floats]]()
         for number, cells in enumerate(self._levels[:-1]):
             mean, variance = cells.posteriors.moments(cells.kind, cells.table.value)
-            if cells.possible is not None:
-                mean[~cells.possible] = variance[~cells.possible] = 0
             sigma2 = cells.table.noise.sigma**2
             above, above_variance = cells.parent, np.full(len(cells.parent), sigma2)
             if number and len(found[-1][0]):  # a level of only children has no measured cells
@@ -282,10 +280,6 @@ class Intervals:
             areas = tuple(of[at] for of in table.areas)
             leaves = rows.leaves(table.depths, areas)
             np.add.at(size, row, leaves)
-            is_possible = np.ones(len(at), bool)
-            if self._tree.structural_zeros is not None:
-                is_possible = self._tree.structural_zeros.is_possible(table.depths, areas)
-            row, at = row[is_possible], at[is_possible]
             parts.add(row, table.value[at], table.noise)
             is_whole = size == rows.size
             parts.is_known = is_whole
@@ -518,7 +512,6 @@ class _LevelCells:
         key: int64[parents], ascending.
         parent: float64[parents], published numbers.
         is_divided: bool[cells], whether something is published there, so that it is divided.
-        possible: bool[cells]; None if all are.
         kind: int8[cells], class of each.
         posteriors: of the classes.
     """
@@ -529,7 +522,6 @@ class _LevelCells:
     key: Ints
     parent: Floats
     is_divided: NDArray[np.bool_]
-    possible: NDArray[np.bool_] | None
     kind: NDArray[np.int8]
     posteriors: CellPosteriors
 
@@ -548,12 +540,11 @@ class _LevelCells:
         order = np.argsort(known, kind="stable")
         at = np.minimum(np.searchsorted(known[order], key), max(len(known) - 1, 0))
         parent = count[order][at].astype(float) if len(known) else np.zeros(len(key))
-        possible = level.is_possible(areas) if level.measures_zeros else None
         start = np.append(first, len(value))
         rule = deconvolution(table.noise)
-        kind, posteriors = _classified(level, table, start, parent, possible, rule)
+        kind, posteriors = _classified(level, table, start, parent, rule)
         is_divided = np.zeros(len(value), bool)
-        made = cls(level, table, start, key, parent, is_divided, possible, kind, posteriors)
+        made = cls(level, table, start, key, parent, is_divided, kind, posteriors)
         at = made.find(own)
         is_divided[at[at >= 0]] = True
         return made
@@ -602,8 +593,6 @@ class _LevelCells:
             is_out |= group[areas] == LEFT_OUT
         family = np.flatnonzero(is_mixed & ~is_out)
         cell = _ranges(self.start[family], self.sizes[family])
-        if self.possible is not None:
-            cell = cell[self.possible[cell]]
         is_mixed, is_out = np.zeros((2, len(cell)), bool)
         groups = [of[areas[cell]] for of, areas in zip(of_cells, self.table.areas, strict=True)]
         for group in groups:
@@ -722,13 +711,8 @@ def _ranges(start: Ints, size: Ints) -> Ints:
     return np.asarray(np.arange(size.sum()) + np.repeat(start - (np.cumsum(size) - size), size))
 
 
-def _classified(  # noqa: PLR0913, PLR0917 - private
-    level: TreeLevel,
-    table: NoisyTable,
-    start: Ints,
-    parent: Floats,
-    possible: NDArray[np.bool_] | None,
-    rule: Deconvolution,
+def _classified(
+    level: TreeLevel, table: NoisyTable, start: Ints, parent: Floats, rule: Deconvolution
 ) -> tuple[NDArray[np.int8], CellPosteriors]:
     """Classes of expected size of the cells of a level, and their posteriors.
 
@@ -737,18 +721,17 @@ def _classified(  # noqa: PLR0913, PLR0917 - private
     within one area, such as trips inside a town, are a class of their own.
     """
     area, value = table.areas[level.axis], table.value
-    is_there = np.ones(len(value), bool) if possible is None else possible
     n_areas = len(level.parent_area)
-    totals = np.bincount(area, value * is_there, n_areas)
-    counts = np.bincount(area, is_there, n_areas)
+    totals = np.bincount(area, value, n_areas)
+    counts = np.bincount(area, minlength=n_areas)
     code = np.empty(len(value), np.int8)
     seen = np.zeros((2 * _SIZES, rule.n_bins), np.int64)
     bins = rule.lowest, rule.bin
-    cells = (start, area, value, is_there, _within(level, table.areas))
+    cells = (start, area, value, _within(level, table.areas))
     classify_kernel(cells, (parent, totals, counts, table.noise.sigma), bins, code, seen)
     n_within = np.count_nonzero(code >= _SIZES)
     kinds, kind, inside = np.zeros(2 * _SIZES, np.int8), 0, 0
-    sizes = np.bincount(code[is_there], minlength=2 * _SIZES).reshape(2, _SIZES).sum(axis=0)
+    sizes = np.bincount(code, minlength=2 * _SIZES).reshape(2, _SIZES).sum(axis=0)
     for size, n in enumerate(sizes.tolist()):
         kinds[size] = kind
         inside += n
@@ -788,29 +771,25 @@ def classify_kernel(
     """Write classes of expected size, and count noisy values of each in bins.
 
     Args:
-        cells: slices of siblings, refined areas, noisy values, whether cells are possible, and
-            whether they lie within one area, or nothing.
+        cells: slices of siblings, refined areas, noisy values, and whether cells lie
+            within one area, or nothing.
         known: published numbers of parents, sums and numbers of the cells with each refined area,
             and the standard deviation of the noise.
         bins: the first one, and their width.
         code: int8[cells], written: class, and the number of classes more within one area.
         seen: int64[classes, bins], added to.
     """
-    start, area, value, is_there, within = cells
+    start, area, value, within = cells
     parent, totals, counts, sigma = known
     lowest, width = bins
     n_bins = seen.shape[1]
     for family in range(start.size - 1):
         whole = 0.0
         for i in range(start[family], start[family + 1]):
-            if is_there[i]:
-                a = area[i]
-                least = sigma * math.sqrt(max(counts[a] - 1.0, 1.0))
-                whole += max(totals[a] - value[i], least)
+            a = area[i]
+            least = sigma * math.sqrt(max(counts[a] - 1.0, 1.0))
+            whole += max(totals[a] - value[i], least)
         for i in range(start[family], start[family + 1]):
-            code[i] = 0
-            if not is_there[i]:
-                continue
             a = area[i]
             least = sigma * math.sqrt(max(counts[a] - 1.0, 1.0))
             expected = parent[family] * max(totals[a] - value[i], least) / whole / sigma

@@ -31,8 +31,6 @@ from inftda.tree.hierarchy import OUTSIDE
 from inftda.util.files import is_plain
 
 MEASUREMENTS_FILE: Final = "measurements.parquet"
-#: Structural zeros, if the publisher declared any.
-ZEROS_FILE: Final = "impossible.csv"
 #: Signature of the manifest, if the release is signed.
 SIGNATURE_FILE: Final = "manifest.sig"
 #: Remedy for a release that is not as it was published.
@@ -93,14 +91,10 @@ class AxisEntry:
 
 @dataclass(frozen=True)
 class TreeEntry:
-    """The axes, and their names in the order of refinement.
-
-    `impossible_sha256` is the digest of the file of structural zeros; empty without one.
-    """
+    """The axes, and their names in the order of refinement."""
 
     axes: tuple[AxisEntry, ...]
     order: tuple[str, ...]
-    impossible_sha256: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -169,9 +163,6 @@ class Counting:
         if self._counts_once(unit):
             said.append(f"{many} that a person repeats are counted once")
         rows = "rows without a known area"
-        if tree.structural_zeros is not None:
-            rows += ", or in cells that the publisher declared structural zeros,"
-            said.append(f"structural zeros that the publisher declared ({ZEROS_FILE}) are zero")
         if self.unplaceable == "drop":
             said.append(f"{rows} are left out")
         if self.unplaceable == "outside":

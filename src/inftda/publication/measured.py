@@ -36,8 +36,6 @@ Part = tuple[int, int]
 
 #: A level is worked through in at most this many parts, on however many threads.
 _PARTS: Final = 16
-#: In place of the noisy count of a structural zero; counts as low as this are taken for 0 anyway.
-NEVER: Final = -(1 << 31)
 #: Keys of nodes stay below this.
 _LARGEST_KEY: Final = 1 << 62
 
@@ -147,8 +145,7 @@ class Layer:
         parent: int64[families], the child of the layer above that is divided.
         offsets: int64[families + 1], slices of the children.
         first: int64[families], area of the first child on the refined axis; others follow.
-        noisy: whole numbers[children], what was measured; 0 for an only child, `NEVER` for a
-            structural zero.
+        noisy: whole numbers[children], what was measured; 0 for an only child.
         child_family: int32[children], family of the layer below that divides it, -1 if none does;
             empty if there is no layer below.
         noise: distribution of the noise.
@@ -279,8 +276,6 @@ def _layer(level: TreeLevel, table: NoisyTable, finer: Layer | None) -> Layer:
     for numbers in divided:
         is_first[1:] |= numbers[1:] != numbers[:-1]
     start, noisy = np.flatnonzero(is_first), table.value
-    if level.measures_zeros:
-        noisy = np.where(level.is_possible(table.areas), noisy, NEVER)
     areas = tuple(numbers[start] for numbers in divided)
     if (np.diff(start, append=len(noisy)) != n_children[areas[axis]]).any():
         raise damaged(level)

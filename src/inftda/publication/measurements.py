@@ -9,13 +9,11 @@ A row is one count of one marginal: the name of the table, an area on every axis
 ("all" where the table sums it up) and what was measured, unbiased and often negative. Tables
 come in the order in which they were drawn, and the counts of a table in group order: by the
 parent of the refined area, then by the other areas, the longest axis first, then by the area.
-Structural zeros are not in the file; in memory they are 0.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from itertools import groupby, pairwise
 from operator import attrgetter
 from pathlib import Path
@@ -39,8 +37,7 @@ from inftda.publication.parquet import (
     row_groups,
     schema_of,
 )
-from inftda.tree import Axis, CellRows, Marginal, Tree
-from inftda.tree.cells import differ
+from inftda.tree import Axis, Marginal, Tree
 from inftda.util.tabular import as_arrow, as_numpy, find_texts, repeated, texts
 
 #: Columns besides those of the axes.
@@ -110,48 +107,12 @@ def write_measurements(
             writer.write_table(table, row_group_size=ROW_GROUP)
 
         last: Future[None] | None = None
-        for group in _cut(map(partial(_possible, tree), measured)):
+        for group in _cut(measured):
             if last is not None:
                 last.result()
             last = behind.submit(write, group)
         if last is not None:
             last.result()
-
-
-def _possible(tree: Tree, table: NoisyTable) -> NoisyTable:
-    """The values of a table that are of something that can occur."""
-    marginal = tree.marginal(table.depths)
-    if not marginal.measures_zeros:
-        return table
-    is_there = marginal.is_possible(table.areas)
-    areas = tuple(numbers[is_there] for numbers in table.areas)
-    return replace(table, areas=areas, value=table.value[is_there])
-
-
-def _with_structural_zeros(planned: Measurement, table: NoisyTable) -> NoisyTable:
-    """Insert a 0 for every structural zero, which the file does not list."""
-    level = planned.level
-    if not planned.marginal.measures_zeros:
-        return table
-    parents = level.parents(table.areas)
-    if planned.is_total:
-        rows, row = planned.marginal.all_rows(), parents[level.axis]
-    else:
-        row = np.cumsum(differ(parents)) - 1
-        above = tuple(numbers[differ(parents)] for numbers in parents)
-        rows = CellRows.below(level, above, level.n_children[above[level.axis]])
-    areas = rows.cells()
-    at = rows.offsets[row] + table.areas[level.axis] - rows.areas[level.axis][row]
-    value = np.zeros(len(areas[0]), np.int64)
-    value[at] = table.value
-    is_there = np.zeros(len(value), bool)
-    is_there[at] = True
-    if not np.array_equal(is_there, planned.marginal.is_possible(areas)):
-        raise ReleaseError(
-            f"{MEASUREMENTS_FILE} must have all values of the table {planned.name!r} but those of "
-            f"structural zeros; {DAMAGED}"
-        )
-    return replace(table, areas=areas, value=value)
 
 
 def _cut(measured: Iterable[NoisyTable]) -> Iterator[list[NoisyTable]]:
@@ -229,7 +190,7 @@ def read_measurements(
     # Arrow keeps what it has read with for the next time; there is none.
     pa.default_memory_pool().release_unused()
     return Measurements(
-        tuple(map(_with_structural_zeros, tables, map(join_parts, tables, found))),
+        tuple(map(join_parts, tables, found)),
         tuple(table.level.index if table.is_on_tree else None for table in tables),
     )
 

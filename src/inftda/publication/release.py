@@ -25,7 +25,7 @@ from inftda.publication.agreement import TableFit, fit_table, table_fits
 from inftda.publication.folder import (
     check_release,
     own_files,
-    read_release_tree,
+    read_tree,
     write_public_files,
 )
 from inftda.publication.manifest import (
@@ -428,7 +428,7 @@ def open_release(path: Release | str | Path) -> Release:
     check_plain(folder, (MANIFEST_FILE, FLOWS_FILE, MEASUREMENTS_FILE))
     manifest = Manifest.read(folder / MANIFEST_FILE)
     check_digest(folder / FLOWS_FILE, manifest.flows_sha256)
-    tree = read_release_tree(folder, manifest.tree)
+    tree = read_tree(folder, manifest.tree.axes, manifest.tree.order)
     check_flows(folder / FLOWS_FILE, tree, manifest.n_flows)
     measured = None if manifest.measurements == "none" else folder / MEASUREMENTS_FILE
     return Release(manifest, tree, folder / FLOWS_FILE, measured)

@@ -82,8 +82,6 @@ def totals_by_level(
             flow = sums
             if depth in measured:
                 guess, variance = _weighed(sums, *best[depth])
-                never = ~_is_possible(tree, number, depth)
-                guess[never] = variance[never] = 0
                 flow = _divided(above, offsets, guess, variance)
             sigma = measured[depth].noise.sigma if depth in measured else None
             found[depth] = AreaTotals(flow, sums, sigma)
@@ -104,16 +102,6 @@ def _first_cross_table(tree: Tree, number: int) -> int:
 
 def _one_way(tree: Tree, number: int, depth: int) -> tuple[int, ...]:
     return tree.coarsest([depth if axis == number else 0 for axis in range(len(tree.axes))])
-
-
-def _is_possible(tree: Tree, number: int, depth: int) -> NDArray[np.bool_]:
-    """bool[areas of a level]: False for areas that are structural zeros."""
-    n = tree.axes[number].hierarchy.n_areas(depth)
-    if tree.structural_zeros is None:
-        return np.ones(n, bool)
-    areas = [np.zeros(n, np.int32) for _ in tree.axes]
-    areas[number] = np.arange(n, dtype=np.int32)
-    return tree.structural_zeros.is_possible(_one_way(tree, number, depth), tuple(areas))
 
 
 def _best_measurements(

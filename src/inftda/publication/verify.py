@@ -25,7 +25,6 @@ from inftda.publication.manifest import (
     GET_AGAIN,
     MEASUREMENTS_FILE,
     OPTIONS,
-    ZEROS_FILE,
     arrow_version,
     check_text,
 )
@@ -150,9 +149,6 @@ def _check_flows(release: Release, folder: Path) -> Generator[str, None, Flows]:
             (flows.total, len(flows.flow)) == (manifest.total, manifest.n_flows)
         ),
     }
-    if tree.structural_zeros is not None:
-        is_possible = bool(tree.levels[-1].is_possible(flows.areas).all())
-        found[f"no flow is one that {ZEROS_FILE} rules out"] = is_possible
     for words, is_true in found.items():
         if not is_true:
             raise ReleaseError(f"not true of this release: {words}; {GET_AGAIN}")
@@ -213,9 +209,6 @@ def _check_bytes(
         writers[MEASUREMENTS_FILE] = partial(
             write_measurements, tree=tree, measured=measured.tables
         )
-    if tree.structural_zeros is not None:
-        known = tree.structural_zeros.to_text()
-        writers[ZEROS_FILE] = lambda sink: sink.write(known)
     for entry, axis in zip(release.manifest.tree.axes, tree.axes, strict=True):
         text = areas_text(axis.hierarchy)
         writers[entry.file] = lambda sink, text=text: sink.write(text)  # type: ignore[misc]

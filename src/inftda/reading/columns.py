@@ -1,7 +1,7 @@
 """Meaning of the columns of the confidential table, and the treatment of its rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 from inftda.areas.build import build_tree
@@ -11,7 +11,6 @@ from inftda.errors import IngestError, PrivacyError, TreeError
 from inftda.options import TABLE, Option, documented, names, pairs
 from inftda.privacy.unit import Unit
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
-from inftda.tree.structural_zeros import ZeroBoxes
 
 if TYPE_CHECKING:
     from inftda.reading.sources import Source
@@ -161,17 +160,16 @@ class Columns:
                 f"AXIS=outside, got {self.unplaceable!r}"
             )
 
-    def tree(  # noqa: PLR0913 - one keyword for each thing that shapes a tree
+    def tree(
         self,
         areas: Any = None,
         *,
         axis: Mapping[str, Any] | None = None,
         levels: Levels | None = None,
         order: Sequence[str] | None = None,
-        structural_zeros: Any = None,
         unit: Unit | None = None,
     ) -> Tree:
-        """Build the public tree of a table with these columns, with its structural zeros.
+        """Build the public tree of a table with these columns.
 
         An axis that a person has one trip for each area of comes first: below it, one person
         changes each number by one.
@@ -188,12 +186,9 @@ class Columns:
                 given[part] = clock_hierarchy(part)
         first = None if unit is None else unit.once_per
         outside = {name for name in (ORIGIN, DESTINATION, *given) if self.has_outside(name)}
-        tree = build_tree(
+        return build_tree(
             areas, axis=given, levels=levels, order=order, outside=outside, first=first
         )
-        if structural_zeros is None:
-            return tree
-        return replace(tree, structural_zeros=ZeroBoxes.read(structural_zeros, tree))
 
     def of_axis(self, axis: str) -> tuple[str, ...]:
         """Names of the columns that an axis is read from."""

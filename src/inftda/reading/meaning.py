@@ -49,9 +49,8 @@ class Flaw(IntEnum):
     TOO_LARGE = 8
     NOBODY = 9
     UNPLACEABLE = 10
-    STRUCTURAL_ZERO = 11
     #: Of persons, not of rows: not exactly the number of trips that the unit states.
-    INEXACT = 12
+    INEXACT = 11
 
 
 _COUNT: Final = (
@@ -81,10 +80,6 @@ SENTENCES: Final = {
     Flaw.UNPLACEABLE: (
         "{rows} of {label} cannot be placed: {lost}. Add the areas to the hierarchy, correct the "
         "rows, or choose what to do with them (`unplaceable=`)"
-    ),
-    Flaw.STRUCTURAL_ZERO: (
-        "{rows} of {label} {have} areas that form structural zeros, by `structural_zeros=`. "
-        "Correct the rows or that table, or choose what to do with them (`unplaceable=`)"
     ),
     Flaw.INEXACT: (
         "the unit says exactly {trips} per person, but {label} has persons with a different "

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from inftda.areas.placing import Placer
     from inftda.privacy.unit import Unit
     from inftda.reading.sources import Source
-    from inftda.tree import Axis, Cells, StructuralZeros
+    from inftda.tree import Axis, Cells
     from inftda.tree.hierarchy import Hierarchy
 
 #: How many unknown codes of an axis are compared with known ones.
@@ -101,7 +101,6 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
     axes: Sequence[Axis],
     *,
     unit: Unit | None = None,
-    structural_zeros: StructuralZeros | None = None,
     random_source: RandomSource | None = None,
     say: Callable[[str], object] | None = None,
     memory_limit: str | None = None,
@@ -111,10 +110,9 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
 
     The source is a path of a file of any of the `FORMATS`, a folder or glob of them, a `TableFile`,
     an `SqlQuery`, a pandas, polars or pyarrow table, a mapping of columns, or any Arrow stream. The
-    unit is needed for a person column and for dropping rows. Rows in `structural_zeros` are treated
-    like rows that cannot be placed. A person's trips are chosen by a secure source unless another
-    is given. `say` receives how rows are interpreted, and `memory_limit` is the memory that DuckDB
-    may use before it spills to disk, as "4GB".
+    unit is needed for a person column and for dropping rows. A person's trips are chosen by a
+    secure source unless another is given. `say` receives how rows are interpreted, and
+    `memory_limit` is the memory that DuckDB may use before it spills to disk, as "4GB".
 
     >>> from inftda.tree.hierarchy import Hierarchy
     >>> from inftda.tree import Axis
@@ -134,7 +132,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
             table = open_query(source, workspace)
         else:
             table = open_source(source, files, workspace)
-        rows = Rows.of(table, columns, axes, workspace, structural_zeros)
+        rows = Rows.of(table, columns, axes, workspace)
         rows.tell(unit, say)
         fetch = partial(rows.count, workspace)
         if columns.person is not None and unit is not None:
@@ -220,7 +218,6 @@ class Rows:
     keys: tuple[str, ...]
     is_grouped: bool = False
     row: str = "row"
-    structural_zeros: StructuralZeros | None = None
 
     @classmethod
     def of(
@@ -229,7 +226,6 @@ class Rows:
         columns: Columns,
         axes: Sequence[Axis],
         workspace: Workspace,
-        structural_zeros: StructuralZeros | None = None,
     ) -> Rows:
         """Choose the columns by `find_columns`; no row is read unless the table is a stream."""
         uses, count = find_columns(table, columns, axes)
@@ -273,7 +269,6 @@ class Rows:
             is_adding=columns.repeated_rows == "add",
             keys=keys,
             row="cell" if table.header else "row",
-            structural_zeros=structural_zeros,
         )
         rows.register(workspace)
         return rows._grouped(table, workspace, is_flawless=flaw == "0")
@@ -334,12 +329,6 @@ class Rows:
             workspace.register(axis.lookup, table)
             if axis.placer is not None:
                 workspace.register_function(f"place_{axis.lookup}", axis.placer.place)
-        if (known := self.structural_zeros) is not None:
-            finest = tuple(axis.hierarchy.depth for axis in self.axes)
-            workspace.register_function(
-                "is_structural_zero",
-                lambda *areas: np.asarray(~known.is_possible(finest, areas), np.int32),
-            )
 
     def placed(self) -> str:
         """SQL for rows with area numbers, `person` if there is one, and `n`.
@@ -354,8 +343,7 @@ class Rows:
             for i, name in enumerate(self.numbers)
         ]
         columns += ["CASE WHEN status = 0 THEN n ELSE r END AS n"]
-        left_out = f"{Flaw.UNPLACEABLE:d}, {Flaw.STRUCTURAL_ZERO:d}"
-        kept = f" WHERE status NOT IN ({left_out})" if self.is_dropping else ""
+        kept = f" WHERE status <> {Flaw.UNPLACEABLE:d}" if self.is_dropping else ""
         return f"SELECT {', '.join(columns)} FROM ({self._located()}){kept}"
 
     def _located(self) -> str:
@@ -368,29 +356,7 @@ class Rows:
         flaw = f"CASE WHEN flaw > 0 THEN flaw WHEN {lost} THEN {Flaw.UNPLACEABLE:d} ELSE 0 END"
         named = [f"{number} AS at_{i}" for i, number in enumerate(at)]
         named += ["person"] * self.has_person + [*self.keys] * self.is_compared
-        inner = f"SELECT {', '.join(named)}, n, r, {flaw} AS status FROM ({self._looked_up()})"
-        return inner if self.structural_zeros is None else self._without_structural_zeros(inner)
-
-    def _without_structural_zeros(self, placed: str) -> str:
-        """SQL that moves rows in structural zeros outside, or marks them as flawed.
-
-        They are moved outside on every axis with such an area, which stands for any area.
-        """
-        outside = {
-            i: axis.fallback for i, axis in enumerate(self.axes) if axis.fallback is not None
-        }
-        never = f"is_structural_zero({', '.join(f'at_{i}' for i in range(len(self.axes)))}) = 1"
-        moved = [
-            f"CASE WHEN never THEN {area:d} ELSE at_{i} END AS at_{i}"
-            for i, area in outside.items()
-        ]
-        if not outside:
-            zero = f"{Flaw.STRUCTURAL_ZERO:d}"
-            moved = [f"CASE WHEN never AND status = 0 THEN {zero} ELSE status END AS status"]
-        return (
-            f"SELECT * EXCLUDE never REPLACE ({', '.join(moved)}) FROM "
-            f"(SELECT *, {never} AS never FROM ({placed}))"
-        )
+        return f"SELECT {', '.join(named)}, n, r, {flaw} AS status FROM ({self._looked_up()})"
 
     def count(self, workspace: Workspace) -> pa.Table:
         """Area numbers and trips `n` of the leaves, some of which may be there several times.

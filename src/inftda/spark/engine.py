@@ -172,7 +172,7 @@ class RunningSpark:
         """The confidential table, counted per leaf and kept by the executors."""
         leaves = read_leaves(
             self.session, table, columns, tree.axes, unit=unit,
-            structural_zeros=tree.structural_zeros, random_source=source, say=say,
+            random_source=source, say=say,
         )  # fmt: skip
         self.stack.callback(leaves.forget)
         # From here on rows are cells.

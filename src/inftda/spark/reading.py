@@ -38,7 +38,7 @@ from inftda.reading.workspace import Workspace
 from inftda.spark import tasks
 from inftda.spark.session import SPARK_ERRORS, Shared, broadcast, is_local
 from inftda.spark.tasks import Batches, Made
-from inftda.tree import Axis, Cells, StructuralZeros
+from inftda.tree import Axis, Cells
 from inftda.util.stores import STORES, ZIP, is_remote
 from inftda.util.tabular import PARQUET, format_of
 
@@ -76,7 +76,6 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
     *,
     unit: Unit,
     random_source: RandomSource,
-    structural_zeros: StructuralZeros | None = None,
     say: Callable[[str], object] | None = None,
 ) -> SparkLeaves:
     """Read trips or flows and count them per leaf, as `inftda.reading.read_leaves` does.
@@ -94,12 +93,12 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
     table = open_table(session, source)
     if table is None:
         leaves = read_here(
-            source, columns, axes, unit=unit, structural_zeros=structural_zeros,
+            source, columns, axes, unit=unit,
             random_source=random_source, say=say,
         )  # fmt: skip
         return _ship(session, leaves)
     with Workspace(threads=1, can_spill=False) as workspace:
-        rows = Rows.of(table.described(workspace), columns, axes, workspace, structural_zeros)
+        rows = Rows.of(table.described(workspace), columns, axes, workspace)
     rows.tell(unit, say)
     key = b"" if columns.person is None else bounding.draw_key(random_source)
     with ExitStack() as stack:

@@ -11,7 +11,6 @@ from inftda.tree.levels import (
     Axis,
     CellRows,
     Marginal,
-    StructuralZeros,
     TreeLevel,
 )
 from inftda.tree.tree import Tree
@@ -26,7 +25,6 @@ __all__ = [
     "CrossTable",
     "Ints",
     "Marginal",
-    "StructuralZeros",
     "Tree",
     "TreeLevel",
 ]

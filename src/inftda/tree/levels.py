@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,21 +40,6 @@ class Axis:
         return tuple(levels)
 
 
-class StructuralZeros(Protocol):
-    """Structural zeros as trees use them; `inftda.tree.structural_zeros` implements this."""
-
-    def is_possible(
-        self, depths: tuple[int, ...], areas: Sequence[NDArray[np.int32]]
-    ) -> NDArray[np.bool_]:
-        """Tell for each node at these levels of the axes whether it is no structural zero."""
-
-    def restricts(self, depths: tuple[int, ...], axis: int) -> bool:
-        """Whether of two nodes that differ in this axis alone, one may be a zero and one not."""
-
-    def to_text(self) -> bytes:
-        """Write the published file of structural zeros."""
-
-
 @dataclass(frozen=True)
 class Marginal:
     """Counts by one level of every axis, 0 where the axis is summed up.
@@ -62,14 +47,10 @@ class Marginal:
     Attributes:
         axes: the axes of the tree.
         depths: the level in each axis's hierarchy that the cells are at.
-        structural_zeros: cells that cannot occur, if any are known.
     """
 
     axes: tuple[Axis, ...]
     depths: tuple[int, ...]
-    structural_zeros: StructuralZeros | None = field(
-        default=None, kw_only=True, repr=False, compare=False
-    )
 
     @cached_property
     def name(self) -> str:
@@ -82,22 +63,11 @@ class Marginal:
 
     @cached_property
     def n_nodes(self) -> int:
-        """Number of nodes or cells, structural zeros included."""
+        """Number of nodes or cells."""
         return prod(
             axis.hierarchy.n_areas(depth)
             for axis, depth in zip(self.axes, self.depths, strict=True)
         )
-
-    @property
-    def measures_zeros(self) -> bool:
-        """Whether some of the cells that are measured may be structural zeros."""
-        return self.structural_zeros is not None
-
-    def is_possible(self, areas: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
-        """Tell for each node whether it is no structural zero."""
-        if self.structural_zeros is None:
-            return np.ones(len(areas[0]), bool)
-        return self.structural_zeros.is_possible(self.depths, areas)
 
     def above(self, leaves: Sequence[NDArray[np.int32]]) -> list[NDArray[np.int32]]:
         """int32 for each axis: areas of the node that contains each leaf."""
@@ -304,16 +274,6 @@ class TreeLevel(Marginal):
         nowhere = tuple(np.zeros(1, np.int32) for _ in self.axes)
         return CellRows(0, nowhere, np.ones(1, np.int64), np.zeros(1, np.int64))
 
-    @property
-    def measures_zeros(self) -> bool:
-        """Whether some of the cells that are measured may be structural zeros.
-
-        Only children of parents that are no structural zeros are measured.
-        """
-        if self.structural_zeros is None or self.refined is None:
-            return False
-        return self.structural_zeros.restricts(self.depths, self.axis)
-
     @cached_property
     def is_trivial(self) -> bool:
         """Whether the step to this level splits no area, so that nothing is measured."""
@@ -365,10 +325,6 @@ class CellRows:
         start = np.repeat(self.offsets[:-1], self.sizes)
         found[self.axis] += (np.arange(len(start)) - start).astype(np.int32)
         return tuple(found)
-
-    def possible(self, marginal: Marginal) -> NDArray[np.bool_] | None:
-        """bool[cells]: which cells are no structural zeros; None if none is."""
-        return marginal.is_possible(self.cells()) if marginal.measures_zeros else None
 
     def bare(self) -> "CellRows":
         """Copy without `key` and `of_parents`, which only a step needs."""

@@ -1,14 +1,14 @@
 """A tree: axes and the order in which they are refined."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
 from inftda.errors import TreeError
 from inftda.tree.cross_tables import CELLS_PER_AREA, CrossTable, distinguishing
 from inftda.tree.hierarchy import Hierarchy
-from inftda.tree.levels import DESTINATION, ORIGIN, Axis, StructuralZeros, TreeLevel, is_od
+from inftda.tree.levels import DESTINATION, ORIGIN, Axis, TreeLevel, is_od
 
 #: Columns that stand beside those of the axes.
 _TAKEN = frozenset({"flow", "listed", "estimate", "low", "high", "grade"})
@@ -21,7 +21,6 @@ class Tree:
     Attributes:
         axes: the columns of the table.
         order: names of axes; each mention refines that axis by one level.
-        structural_zeros: cells that cannot occur, if any are known.
 
     >>> areas = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
     >>> tree = Tree.destination_first(areas)
@@ -33,7 +32,6 @@ class Tree:
 
     axes: tuple[Axis, ...]
     order: tuple[str, ...]
-    structural_zeros: StructuralZeros | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def build(cls, axes: Sequence[Axis], order: Sequence[str]) -> Self:
@@ -73,12 +71,10 @@ class Tree:
         """Levels 0 (root) to the number of steps, trivial ones included."""
         names = [axis.name for axis in self.axes]
         depths = [0] * len(names)
-        zeros = self.structural_zeros
-        levels = [TreeLevel(self.axes, tuple(depths), 0, None, structural_zeros=zeros)]
+        levels = [TreeLevel(self.axes, tuple(depths), 0, None)]
         for index, axis in enumerate(map(names.index, self.order), start=1):
             depths[axis] += 1
-            level = TreeLevel(self.axes, tuple(depths), index, axis, structural_zeros=zeros)
-            levels.append(level)
+            levels.append(TreeLevel(self.axes, tuple(depths), index, axis))
         return tuple(levels)
 
     @cached_property
@@ -114,7 +110,7 @@ class Tree:
         """
         longest = max(axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in self.axes)
         found = [
-            CrossTable(self.axes, depths, level, structural_zeros=self.structural_zeros)
+            CrossTable(self.axes, depths, level)
             for level in self.splitting_levels
             for depths in distinguishing(level)
             if depths not in self.on_tree
@@ -132,10 +128,6 @@ class Tree:
         for level in self.levels:
             found += [level, *self.cross_tables_at(level)]
         return tuple(found)
-
-    def marginal(self, depths: Sequence[int]) -> TreeLevel | CrossTable:
-        """The level or cross table that is measured at these depths."""
-        return next(one for one in self.marginals if one.depths == depths)
 
     @cached_property
     def on_tree(self) -> frozenset[tuple[int, ...]]:

@@ -46,7 +46,7 @@ _PREFIX: Final = "inftda-copy-"
 _PIECE, _PATIENCE = 1 << 20, 60
 #: The files of releases.
 _OWN: Final = re.compile(
-    r"manifest\.(json|sig)|flows\.parquet|measurements\.parquet|impossible\.csv|"
+    r"manifest\.(json|sig)|flows\.parquet|measurements\.parquet|"
     r"areas(-[0-9]+)?\.csv|places(-[0-9]+)?\.parquet"
 )
 #: A file in a zip file that is larger, and larger than so many times its packed size, is refused.

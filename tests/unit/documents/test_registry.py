@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inftda.documents.registry import as_yaml
-from inftda.pipeline import release
 
 ROOT = Path(__file__).parents[3]
 #: Texts that a careless quoting would change, and those that end a line or a comment.
@@ -88,19 +87,6 @@ def test_a_ledger_says_how_often_was_released(made, published):
     known = yaml.safe_load(text)["deployment"]["deployment_model"]
     assert known["release_type"] == "Many releases"
     assert "2 releases" in known["release_type_details"]
-
-
-def test_structural_zeros_are_among_what_is_published_without_noise(made, tmp_path):
-    release(
-        {"origin": ["1"] * 90, "destination": ["2"] * 90}, {"town": ["1", "2", "3"]},
-        epsilon=1, delta=1e-6, structural_zeros={"origin": ["3"]}, out=tmp_path / "zeros",
-    )  # fmt: skip
-    found = made(source=tmp_path / "zeros")
-    said = "the list of structural zeros (impossible.csv), which is public"
-    entry = yaml.safe_load(found["registry.yaml"])
-    assert said in entry["deployment"]["dp_variant"]["unprotected_quantities"]
-    assert "list of structural zeros" in found["summary.md"]
-    assert "structural zeros" not in made(force=True)["registry.yaml"]
 
 
 def test_texts_with_special_characters_are_read_back_and_add_no_field(made):
