@@ -252,10 +252,11 @@ Order = Annotated[
 StructuralZeros = Annotated[
     Any,
     Option(
-        "Structural zeros: combinations of areas that cannot occur, such as pairs that nothing "
-        "connects. A table with a column for some axes or all, an area of any level in each, or "
-        "all. Rows with such a combination are treated as rows with an unknown area. It must be "
-        "known without the confidential table, whose empty cells are confidential.",
+        "Structural zeros: combinations of areas that are always zero, such as pairs without any "
+        "connection. A table with a column for some axes or all of them; each entry is an area of "
+        "any level, or all. Rows with such a combination are treated as rows with an unknown "
+        "area. The list must be known without the confidential table, whose empty cells are "
+        "confidential.",
         metavar="FILE",
         panel=AREAS,
     ),

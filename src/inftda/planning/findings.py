@@ -202,7 +202,7 @@ class Preview:
                 "epsilon": one.setting.epsilon,
                 "unit": one.setting.unit.to_dict(),
                 "split": one.setting.split,
-                "promise": one.guarantee,
+                "guarantee": one.guarantee,
                 "risk": one.risk.to_dict(),
                 "sigma": one.sigma,
                 "finest_usable": one.finest_usable and one.finest_usable.name,

@@ -58,7 +58,7 @@ UNLISTED: Final = 0.5
 #: Of the numbers that can be used, no more than this part may be off by more than half.
 MOST_POOR: Final = 0.05
 _PERCENT: Final = 0.01
-#: Fewer numbers than this say nothing about a share.
+#: Fewer numbers than this are too few to estimate a share.
 ENOUGH: Final = 30
 #: A level is called mostly noise if more than this part of its numbers are noise.
 MOSTLY: Final = 0.5

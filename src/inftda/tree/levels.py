@@ -62,7 +62,7 @@ class Marginal:
     Attributes:
         axes: the axes of the tree.
         depths: the level in each axis's hierarchy that the cells are at.
-        structural_zeros: cells that cannot occur, if any are known.
+        structural_zeros: cells that are always zero, if any are known.
     """
 
     axes: tuple[Axis, ...]

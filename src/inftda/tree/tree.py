@@ -21,7 +21,7 @@ class Tree:
     Attributes:
         axes: the columns of the table.
         order: names of axes; each mention refines that axis by one level.
-        structural_zeros: cells that cannot occur, if any are known.
+        structural_zeros: cells that are always zero, if any are known.
 
     >>> areas = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
     >>> tree = Tree.destination_first(areas)
