@@ -1,7 +1,7 @@
 """The manifest of a release: the guarantee, the noise of each level, the axes.
 
 Public by construction: everything here is a parameter, or computed from the released table.
-A manifest is a typed record, and its text follows from it to the bit. So a file that gives other
+A manifest is a typed record, and its text follows from it bit for bit. So a file that gives other
 text when it is read and written again was edited: it states a key twice, or one that is not
 known, or has blanks or numbers that a release does not write.
 """
@@ -266,7 +266,7 @@ class Manifest:
         return found
 
     def to_text(self) -> str:
-        """The contents of `manifest.json`: it follows from the manifest, to the bit."""
+        """The contents of `manifest.json`: it follows from the manifest, bit for bit."""
         return json.dumps(self.to_dict(), indent=2) + "\n"
 
     @classmethod
