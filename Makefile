@@ -11,7 +11,7 @@ LOWEST_PYTHON ?= $(shell for p in python3.11 python3.12 $(PYTHON); do $$p -c "" 
 # Of the tests that need pytest only, those that call most of the libraries.
 LOWEST_TESTS := tests/unit/test_plain_install.py tests/unit/test_kernels.py \
   tests/unit/test_truth.py tests/unit/reading/test_reading_csv.py \
-  tests/cli/test_promises.py tests/cli/test_evaluate_and_compare.py
+  tests/cli/test_whole_outputs.py tests/cli/test_evaluate_and_compare.py
 # Tests run on all cores; PYTEST_ARGS adds to this.
 PYTEST := $(BIN)/python -m pytest -n auto
 # Python keeps what it has compiled, whatever the environment says: tests start it very often.

@@ -49,7 +49,7 @@ def numbers(column):
 
 
 def made_up_trips(areas, further, trips, seed):
-    """Trips whose further axis depends on the regions of both ends."""
+    """Trips whose third axis depends on the regions of both ends."""
     rng, n, (name, size) = np.random.default_rng(seed), len(areas), further
     region, place = numbers(areas["region"]), rng.random((n, 2))
     weight = np.exp(rng.normal(0, 1.2, n))

@@ -71,7 +71,7 @@ def check_self_test(variance: str) -> tuple[str, bool]:
 
 def check_likeness(is_planted: bool) -> tuple[str, float]:  # noqa: FBT001 - mapped over
     """How much of one release resembles the rest of it; a fault makes it so."""
-    # The fault is one of sources that tell blocks apart by number, as the seeded one does.
+    # The fault concerns sources that number their blocks, as the seeded one does.
     box = Copies(PAIRS["both ends moved"], ONE, seeded if is_planted else secure)
     if is_planted:
         with faults.bits_shared_by_blocks():

@@ -1,6 +1,6 @@
 """What the benchmarks share: tables to run on, processes timed from outside, the machine.
 
-Everything is called as a user would: the command line, or the names of the package `inftda`.
+They use what a user has: the command line, or the public names of the package `inftda`.
 """
 
 import os

@@ -135,7 +135,7 @@ def on_levels(release, truth, found):
 
 
 def advice(release):
-    """Of the finest level: from what size on, and the part of these numbers with grade D."""
+    """Smallest usable count of the finest level, and the part of usable numbers with grade D."""
     use, level = release.uses[-1], release.tree.splitting_levels[-1]
     made = NumberedCells.of(level, *release.leaves())
     areas = level.areas_at(made.number)

@@ -2,7 +2,7 @@
 
 python benchmarks/run.py [--quick]
 
-A quick run shows that all of them work: its figures say nothing, so nothing is written.
+A quick run shows that all of them work; its figures are meaningless, so none are written.
 """
 
 import argparse

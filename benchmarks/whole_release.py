@@ -27,14 +27,14 @@ CASES = (
     (measure.SECTIONS, 10),
 )
 QUICK_CASES = ((measure.TINY, 1),)
-#: Part of the budget for totals across the tree.
+#: Part of the budget for cross tables.
 ACROSS = 0.08
 #: A release should take at most this many times as long.
 TARGET = 2
 
 
 def compare(given, folder, *, epsilon, repeats):
-    """Release, the same without totals across the tree, and DuckDB in turn."""
+    """Time a release, a release without cross tables, and DuckDB in turn."""
     out, sorted_file = folder / "release", folder / "sorted.parquet"
     script = Path(__file__).with_name("sort_and_write.py")
     command = [sys.executable, script, given.flows, given.areas, sorted_file]

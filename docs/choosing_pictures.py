@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 - a script of the documentation, not a package
-"""The pictures of "Accuracy in practice", and one of the zoom-in effect, from public tables.
+"""The pictures of "Accuracy in practice", from public tables.
 
     PYTHONPATH=lab python docs/choosing_pictures.py DATA
 
@@ -17,9 +17,7 @@ import pyarrow as pa
 mpl.use("svg")
 
 import matplotlib.pyplot as plt
-import numpy as np
 
-import inftda
 from inftda.confidential.compare import compare
 from inftda.planning.findings import Preview
 from inftda.planning.preview import preview
@@ -28,9 +26,7 @@ from inftda.reading.columns import Columns
 from inftda.tree import Tree
 from inftda.tree.hierarchy import Hierarchy
 from inftda_lab.attack import attack_table
-from inftda_lab.baselines import MECHANISMS, Budget
-from inftda_lab.levels import Flows, levels_of, measure
-from inftda_lab.tables import Table, numbers_of, read_table
+from inftda_lab.tables import read_table
 
 HERE = Path(__file__).parent / "img"
 EPSILONS = (0.25, 0.5, 1, 2, 5)
@@ -39,11 +35,6 @@ TABLES = {
     "belgium_2011": "Belgium, commuting",
     "paris_2014": "Paris, commuting",
     "nz_education_2018": "New Zealand, education",
-}
-NAMES = {
-    "inftda": "inftda",
-    "stability-histogram": "Stability histogram",
-    "vanilla-gauss": "VanillaGauss",
 }
 METHODS = ("suppress:10", "round:5", "cell-key", "inftda")
 #: Levels of Belgium that are drawn, with their colours.
@@ -72,7 +63,6 @@ def main() -> None:
     with mpl.rc_context(STYLE):
         draw_preview(data / "belgium_2011")
         draw_methods(data)
-        draw_zoom_in(data)
 
 
 def draw_preview(folder: Path) -> None:
@@ -132,55 +122,10 @@ def draw_methods(data: Path) -> None:
                 is_bounded = colour == "#c2410c" and compared.results[at].is_guaranteed
                 words = "bounded by epsilon" if is_bounded else f"{100 * value:.{digits}f} %"
                 axes.text(value + 0.02, at, words, va="center", fontsize=8)
-        panels[0, column].set_title(f"{title}\ntrips in the right place", fontsize=9)
+        panels[0, column].set_title(f"{title}\ncommon part of trips", fontsize=9)
         panels[1, column].set_title("persons seen in two editions", fontsize=9)
     panels[0, 0].invert_yaxis()  # and all others with it
     _save(figure, "methods-compared.svg")
-
-
-def draw_zoom_in(data: Path, runs: int = 10) -> None:
-    """Largest error at each level of Belgium: ours, and two mechanisms without a tree."""
-    table = read_table(data / "belgium_2011")
-    levels = levels_of(table.areas)[1:]
-    true = [level.summed(Flows(table.origin, table.destination, table.count)) for level in levels]
-    figure, axes = plt.subplots(figsize=(11.2, 5.4), layout="constrained", dpi=100)
-    for number, (name, colour, mark) in enumerate(
-        (
-            ("inftda", "#0072B2", "o"),
-            ("stability-histogram", "#D55E00", "D"),
-            ("vanilla-gauss", "#CC79A7", "v"),
-        )
-    ):
-        release = _ours if name == "inftda" else MECHANISMS[name]
-        errors = []
-        for seed in range(1, runs + 1):
-            made = release(table, Budget(1.0, DELTA), seed)
-            found = [measure(t, lv.summed(made)) for lv, t in zip(levels, true, strict=True)]
-            errors.append([one["max_abs_error"] for one in found])
-        means = np.mean(errors, axis=0)
-        apart = [means - np.min(errors, axis=0), np.max(errors, axis=0) - means]
-        where = np.arange(len(levels)) + 0.08 * (number - 1)
-        axes.errorbar(
-            where, means, apart, fmt=f"{mark}-", color=colour, capsize=3, label=NAMES[name]
-        )
-    axes.set_yscale("log")
-    axes.set_ylabel("largest error of any flow (trips)")
-    axes.set_xticks(range(len(levels)), [level.name for level in levels], rotation=30, ha="right")
-    axes.set_xlabel("zoomed out  \N{LEFT RIGHT ARROW}  zoomed in (from > to)")
-    axes.grid(axis="y", color="#e5e7eb")
-    axes.legend(frameon=False)
-    figure.savefig(HERE / "zoom-in.png")
-
-
-def _ours(table: Table, budget: Budget, seed: int) -> Flows:
-    """A release as it is by default."""
-    made = inftda.release(
-        table.flows(), table.areas, epsilon=budget.epsilon, delta=budget.delta,
-        source=inftda.SeededSource(seed),
-    )  # fmt: skip
-    flows, codes = made.flows(), table.areas.codes(table.areas.depth)
-    ends = [numbers_of(flows[end], codes) for end in ("origin", "destination")]
-    return Flows(*ends, flows["flow"].to_numpy().astype(np.int64))
 
 
 def _coarse(areas: Hierarchy, flows: str, level: str) -> pa.Table:

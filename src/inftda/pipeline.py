@@ -116,7 +116,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         ),
     ] = None,
     columns: Annotated[Columns, Doc("What to read from the table."), Group(Columns)] = COLUMNS,
-    unit: Annotated[Unit, Doc("Who is protected."), Group(Unit)] = UNIT,
+    unit: Annotated[Unit, Doc("The privacy unit."), Group(Unit)] = UNIT,
     counts: Annotated[
         str | None,
         Option(

@@ -109,5 +109,5 @@ def test_bits_that_blocks_of_work_share_are_caught():
 def test_a_plan_refuses_rho_divided_over_too_few_levels_before_any_audit(monkeypatch):
     # The audit has to look behind a check that catches this fault first.
     monkeypatch.setattr(promise, "noise_at", lambda rho, shares: noise_at(2 * rho, shares))
-    with pytest.raises(BudgetError, match="promises delta"):
+    with pytest.raises(BudgetError, match="the plan states delta"):
         plan.make_plan(build_tree({"area": ["0", "1"]}), Unit(), **cases.ONE, method="paper")

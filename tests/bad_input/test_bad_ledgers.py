@@ -42,7 +42,7 @@ def test_a_ledger_command_that_makes_no_sense_is_refused(refuse, arguments, says
         (("--ledger", "ledger.db"), "both or neither"),
         (("--ledger", "nothing.db", "--dataset", "census"), "ledger create"),
         (("--ledger", "ledger.db", "--dataset", "census", "--not-private-seed", "1"), "seed"),
-        (("--ledger", "ledger.db", "--dataset", "census", "--trips", "2"), "does not add up"),
+        (("--ledger", "ledger.db", "--dataset", "census", "--trips", "2"), "do not add up"),
     ],
 )
 @pytest.mark.usefixtures("ledger")

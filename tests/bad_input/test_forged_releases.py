@@ -416,7 +416,7 @@ def test_no_file_can_be_added(slips):
 @pytest.mark.parametrize("name", [".DS_Store", "Thumbs.db", "desktop.ini"])
 def test_files_of_desktop_systems_are_ignored_and_named(copied, slips, name):
     (copied / name).write_bytes(b"x")
-    assert f"nothing else is in the folder but {name}, which was not looked at" in verify(copied)
+    assert f"no unexpected files in the folder except {name}, which was not read" in verify(copied)
     assert not slips(lambda folder: (folder / name).mkdir())
     assert not slips(lambda folder: (folder / name).symlink_to(MANIFEST))
 

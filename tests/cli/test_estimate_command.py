@@ -17,7 +17,7 @@ from inftda.publication.manifest import digest
 def test_it_is_said_that_an_estimate_is_not_guaranteed(typed):
     said = typed("estimate MEASURED --out made")
     assert said.code == 0, said.err
-    assert "without a guarantee" in said.out
+    assert "errors are not guaranteed" in said.out
     assert "NOT PRIVATE" in said.err.upper(), "of a release without a guarantee"
 
 

@@ -253,7 +253,7 @@ PREVIEW = "preview --areas AREAS --epsilon 1,5 --delta 1e-6 --runs 1"
 
 def test_settings_are_tried_out_and_said_in_words(done, tmp_path):
     said = done(f"{PREVIEW} --stand-in FLOWS --html page.html")
-    assert said.count("In words:") == 2
+    assert said.count("Result:") == 2
     assert "municipality > municipality" in said
     assert "origin municipality" in said
     assert "CONFIDENTIAL" not in said

@@ -55,7 +55,7 @@ def test_without_totals_across_those_not_to_use_are_named(done):
 def test_every_place_says_the_same_of_a_level_that_is_mostly_noise(done, typed):
     line = "release FLOWS --areas AREAS --epsilon 0.15 --delta 1e-8 --not-private-seed 1 --out out"
     said = done(line)
-    (words,) = re.findall(r"Use: +municipality > municipality: (.*)", said)
+    (words,) = re.findall(r"Usable: +municipality > municipality: (.*)", said)
     assert words.endswith("; smaller ones are mostly noise")
     opened = inftda.open_release("out")
     assert words == opened.uses[-1].describe()
@@ -91,7 +91,7 @@ def test_a_release_does_not_wait_for_pandas(given, tmp_path):
 
 def test_a_fresh_release_verifies_and_says_what_was_checked(done):
     said = done("verify RELEASE")
-    for word in ("guarantee follows", "integers above 0", "agree with all 15 measured tables"):
+    for word in ("guarantee follows", "whole numbers above 0", "agree with all 15 measured tables"):
         assert said.count(word) == 1
     assert said.count("measurements") == 2
     for word in ("measured totals", "agree with all 5 measured tables"):

@@ -166,7 +166,7 @@ def test_of_a_release_in_a_store_only_its_own_files_are_copied(bucket, place, mo
     for name in ("huge.bin", "below/flows.parquet"):
         bucket.delete_file(f"mixed/{name}")
     found = inftda.verify(f"{HOME}/mixed")
-    assert "nothing else is in the folder but .DS_Store, which was not looked at" in found
+    assert "no unexpected files in the folder except .DS_Store, which was not read" in found
     assert no_copy_is_left(place)
 
 

@@ -107,7 +107,7 @@ def test_a_zone_can_be_named_as_an_area_is(name):
         ({"county": ["17043", "17043"], "zone": ["a", "b"]}, "'17043' is in the zones table twice"),
         ({"county": ["17043", "13001"], "zone": ["a", " "]}, "'zone' of the zones table has a bl"),
         ({"county": ["99"], "zone": ["a"]}, "names county '99', which the release does not have"),
-        ({"town": ["17043"], "zone": ["a"]}, "called as the finest level is, county"),
+        ({"town": ["17043"], "zone": ["a"]}, "have the name of the finest level, county"),
         ({"county": ["17043"], "state": ["a"]}, "give the second column"),
     ],
 )

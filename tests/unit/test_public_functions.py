@@ -60,7 +60,7 @@ def test_a_plan_needs_areas_or_sizes():
 
 def test_a_release_is_given_as_it_is_or_by_its_folder(made, folder):
     assert inftda.open_release(made) is made
-    assert "areas are the ones the manifest states" in inftda.verify(folder)
+    assert "areas match the manifest" in inftda.verify(folder)
     assert inftda.evaluate(folder, FLOWS).levels == inftda.evaluate(made, FLOWS).levels
 
 
@@ -140,5 +140,5 @@ def test_what_python_shows_of_estimates_and_levels_is_a_line(measured, estimated
     assert repr(estimated).startswith("<estimate in memory: ")
     assert "flows by origin, destination, 20,000 trips in all" in repr(estimated)
     assert len(repr(estimated)) < 250
-    assert repr(measured.uses[0]).startswith("<all > region: all flows can be used")
+    assert repr(measured.uses[0]).startswith("<all > region: all flows are usable")
     assert len(repr(measured.uses)) < 120 * len(measured.uses)

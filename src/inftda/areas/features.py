@@ -215,7 +215,7 @@ def _read_geopackage(path: Path) -> _Layer:
         described = database.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
         if any(hidden for *_, hidden in described):
             raise ValueError("it has computed columns; save it with plain ones")
-        # SQLite numbers the rows of a layer by a key, which says nothing about areas.
+        # SQLite numbers the rows of a layer by a key that is independent of the areas.
         attributes = [
             name
             for _, name, kind, _, _, is_key, _ in described

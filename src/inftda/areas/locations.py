@@ -1,11 +1,11 @@
 """Locations and names of areas, for pages, exports and models.
 
-Public facts, never part of a sum. They come from files that a user gives, and where those say
-nothing, from the areas themselves. A names file has the columns level, code and name; a centroids
+They are public and never part of a sum. They come from the files of a user, and where these have
+no entry, from the areas themselves. A names file has the columns level, code and name; a centroids
 file has a column named after a level, lon and lat, and may have name.
 
-Longitudes jump at 180 degrees. So the middle of several places is taken on the sphere, a line goes
-the short way round, and a map of places on both sides of 180 degrees is cut elsewhere (`seam`).
+Longitudes jump at 180 degrees. So the middle of several places is computed on the sphere, a line
+takes the shorter way, and a map of places on both sides of 180 degrees is cut elsewhere (`seam`).
 """
 
 from collections.abc import Iterable, Iterator

@@ -71,30 +71,35 @@ def preview(call: Call, *, quiet: Quiet = False, json: Json = False) -> None:
 
 
 def _preview_parts(preview: Preview) -> Iterator[Part]:
-    """Print the verdict, the levels and the totals of every setting."""
+    """Guarantee, result, levels and totals of every setting; technical details last."""
     if preview.is_confidential:
         yield from (NOTICE, "")
     counted = f"{preview.n_trips:,} trips, {preview.n_flows:,} flows"
     yield "Stand-in", f"{preview.stand_in}; {counted}"
-    yield "Simulated", f"each setting {preview.runs} times; nothing is spent"
+    runs = f"{preview.runs} release{'s' if preview.runs > 1 else ''}"
+    yield "Simulated", f"{runs} of each setting; no budget is used"
     for one in preview.settings:
         yield from (
             "",
             ("Setting", one.setting.describe()),
             ("Guarantee", one.guarantee),
-            ("Risk", one.risk.describe()),
-            ("In words", one.verdict),
+            ("Result", one.verdict),
             Grid.of(one.levels, _LEVELS),
             Grid.of(one.totals, _TOTALS),
         )
     yield from (
-        "guaranteed: no number of any table has a larger error, with probability 95%",
-        "95% within: of the published numbers",
-        "false: published, but zero in truth; lost: true, but not published",
+        "guaranteed: with probability 95%, no error is larger, whatever the table",
+        "95% within: 95% of the published numbers have at most this error",
+        "false: published flows that are truly zero; lost: true flows that are not published",
         WHAT_IS_USABLE,
         "Guaranteed errors hold for every table, all other figures for the stand-in only.",
         "",
+        "Technical details",
     )
+    for one in preview.settings:
+        yield "Setting", one.setting.describe()
+        yield "Accounting", one.accounting
+        yield "Attacker", one.risk.describe()
 
 
 @command()

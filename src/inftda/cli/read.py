@@ -100,7 +100,7 @@ def _notes(call: Call, release: Release, flows: Any) -> list[str]:
     if (what := release.manifest.counted.what) != TRIPS:
         notes.append(f"numbers count {what}")
     if ESTIMATE in flows.column_names:
-        notes.append("estimates are of a model: good on average, not a list of existing flows")
+        notes.append("model-based estimates: good on average, but a listed flow need not exist")
     elif FLOW in flows.column_names and "zones" not in call.given:
         use = release.use_at(_depths(release, call))
         notes.append("" if use is None or use.is_all else use.describe())

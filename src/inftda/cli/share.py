@@ -18,6 +18,8 @@ from inftda.selftest import self_test
 from inftda.series.series import is_series, open_series
 from inftda.util.screen import printable
 
+_GUARANTEE = "that of the release; an estimate uses no budget"
+
 
 @command(estimates.estimate)
 def estimate(call: Call, *, quiet: Quiet = False) -> None:
@@ -37,8 +39,9 @@ def estimate(call: Call, *, quiet: Quiet = False) -> None:
         ("Flows", flows),
         *([("Note", note)] if note else []),
         ("Model", f"shares by {distances}; {len(manifest.model.levels)} levels"),
+        *([("Guarantee", _GUARANTEE)] if manifest.private else []),
         ("Use it for", "patterns and sums of flows"),
-        ("Note", "model-based, without a guarantee, and not a list of existing flows"),
+        ("Note", "model-based: errors are not guaranteed, and a listed flow need not exist"),
         *([("Warning", wrong)] if wrong else []),
     ])  # fmt: skip
     if not manifest.private:

@@ -66,7 +66,7 @@ FORMAT: Final = "inftda-estimate/1"
 KIND: Final = "inftda-estimate"
 NOTICE: Final = (
     "Model-based estimates from the measurements of a release: good on average, not guaranteed, "
-    "and not a list of existing flows. The guaranteed table is the release."
+    "and a listed flow need not exist. The guaranteed table is the release."
 )
 #: Columns besides those of the axes.
 ESTIMATE: Final = "estimate"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.estimates.balance import LayerEstimate
-from inftda.estimates.settling import needs_local_search, searched
+from inftda.estimates.cross_table_fit import needs_local_search, searched
 from inftda.publication.measured import (
     Families,
     Floats,

@@ -191,7 +191,7 @@ def _describe(
         guarantee = {
             "private": source.manifest.private,
             "mechanism": source.manifest.mechanism,
-            "promise": plan.describe(),
+            "statement": plan.describe(),
             "unit": source.manifest.protected,
             "epsilon": plan.epsilon,
             "delta": plan.delta,

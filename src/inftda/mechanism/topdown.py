@@ -67,10 +67,10 @@ def release_counts(
 
     Args:
         truth: the counts.
-        account: a fresh account of the plan; the only place that noise scales come from.
+        account: a new account of the plan, the only source of noise scales.
         source: random bits.
         threads: number of threads; all cores by default. The release does not depend on it.
-        progress: called as work is finished.
+        progress: receives the parts of work that are finished.
 
     Raises:
         BudgetError: some planned measurement was not drawn.

@@ -14,7 +14,7 @@ ENOUGH: Final = 0.8
 #: Beyond this a share is not called all.
 _ALL: Final = 0.9995
 _WHAT_IT_IS: Final = (
-    "Simulated on a public stand-in: nothing confidential was read and nothing is spent. "
+    "Simulated on a public stand-in: no confidential data was read and no budget is used. "
     "Guaranteed errors hold for every table; all other figures are true of the stand-in."
 )
 
@@ -92,11 +92,11 @@ class LevelPreview:
         name = self.name.split(" > ")[0] if self.cells == "pairs" else self.name
         what = f"{name} {self.cells}" if is_named else self.cells
         if self.usable.smallest is None:
-            return f"no {what} are large enough to use"
+            return f"no {what} are large enough to be usable"
         if self.usable.numbers >= _ALL:
-            return f"all {what} can be used"
+            return f"all {what} are usable"
         return (
-            f"{what} of {self.usable.smallest:,} trips or more can be used "
+            f"{what} of {self.usable.smallest:,} trips or more are usable "
             f"({percent(self.usable.numbers)} of those published, "
             f"{percent(self.usable.trips)} of the trips)"
         )
@@ -132,7 +132,8 @@ class SettingPreview:
 
     Attributes:
         setting: the setting.
-        guarantee: epsilon, delta, rho and the accountant in words.
+        guarantee: the guarantee in one sentence.
+        accounting: epsilon, delta, rho, accountant and noise in words.
         risk: success probabilities of an attacker, from epsilon and delta.
         sigma: standard deviation of the noise of the finest level that is measured.
         levels: of the tree, coarse to fine.
@@ -141,6 +142,7 @@ class SettingPreview:
 
     setting: Setting
     guarantee: str
+    accounting: str
     risk: Risk
     sigma: float
     levels: tuple[LevelPreview, ...]
@@ -167,9 +169,9 @@ class SettingPreview:
 
 #: Definition of a usable number and a usable level.
 WHAT_IS_USABLE: Final = (
-    "Numbers are usable from the smallest usable count on: at most one in 20 of them is "
-    f"noise or off by more than half. A level is called usable if {percent(ENOUGH)} of its trips "
-    "or more are in such numbers."
+    "usable from: the smallest usable count; of the numbers from there on, at most one in 20 is "
+    f"noise or off by more than half. A level is usable if they hold {percent(ENOUGH)} of its "
+    "trips or more."
 )
 
 
@@ -202,7 +204,8 @@ class Preview:
                 "epsilon": one.setting.epsilon,
                 "unit": one.setting.unit.to_dict(),
                 "split": one.setting.split,
-                "promise": one.guarantee,
+                "guarantee": one.guarantee,
+                "accounting": one.accounting,
                 "risk": one.risk.to_dict(),
                 "sigma": one.sigma,
                 "finest_usable": one.finest_usable and one.finest_usable.name,

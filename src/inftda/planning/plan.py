@@ -49,9 +49,9 @@ from inftda.util.screen import Grid, Part, card
 MAX_AREAS: Final = 20_000_000
 
 _SPLITS_SHOWN: Final = (
-    "The same budget by other splits: of the coarsest and of the finest level with noise, what 95% "
-    "of the noise does not exceed, and the max error. Errors of coarser levels may be passed on, "
-    "so the max error of the finest is never less."
+    "Errors by split of the same budget, at the coarsest and the finest level with noise. 95%: 95% "
+    "of the noise is within this. max: the max error, which includes errors passed on from coarser "
+    "levels."
 )
 
 
@@ -211,7 +211,10 @@ class Outlook:
 
     def shown(self) -> list[Part]:
         """All of it: the guarantee, the errors of each level, and the technical details."""
-        held_for = f"With probability {held(self.beta)} no cell is further off than stated."
+        held_for = (
+            f"sigma: standard deviation of the noise. With probability {held(self.beta)}, no "
+            "number has an error above the max error of its level."
+        )
         if self.total is not None:
             held_for += (
                 " Warnings assume evenly spread trips; concentrated tables do better. The release "

@@ -64,6 +64,7 @@ from inftda.publication.intervals import Intervals
 from inftda.publication.measurements import measurements_of, noisy_table
 from inftda.publication.reliability import planned_totals
 from inftda.publication.stated import BETA
+from inftda.publication.summary import guarantee_sentence
 from inftda.reading import Columns, table_from
 from inftda.reading.columns import COLUMNS
 from inftda.reading.truth import Truth
@@ -294,6 +295,7 @@ def _simulate(  # noqa: PLR0913, PLR0917 - private
     widths = {table.depths: noise.half_width() for table, noise in planned_totals(tree, plan)}
     return SettingPreview(
         setting,
+        guarantee_sentence(plan),
         f"{plan.describe()}; {plan.describe_noise()}",
         risk_of(plan),
         plan.levels[-1].sigma,

@@ -1,1 +1,1 @@
-"""Who is protected, how strongly, and how the budget is spent."""
+"""Privacy unit, accounting, plans of noise, and ledgers."""

@@ -241,9 +241,9 @@ class Dataset(msgspec.Struct, frozen=True):
         """
         if not _is_same(unit, self.unit):
             raise LedgerError(
-                f"the data set {self.name!r} protects one unit of privacy ({self.unit.describe()})"
-                f", this release another ({unit.describe()}); what is spent on different units "
-                "does not add up: use the data set's unit, or another data set"
+                f"the data set {self.name!r} has one privacy unit ({self.unit.describe()}), "
+                f"this release another ({unit.describe()}); costs for different units "
+                "do not add up: use the data set's unit, or another data set"
             )
         if self.each_period is not None and not period:
             raise LedgerError(

@@ -41,7 +41,7 @@ MAX_RATIO: Final = 256
 #: Where the Gaussian bound gives more away, the distribution is convolved, if that is quick enough.
 _MAX_LOG_INFLATION: Final = 1e-6
 _MOST_PRODUCTS: Final = 3 * 10**8
-#: Where even the logarithm of the factor is above this, the bound says nothing.
+#: Where even the logarithm of the factor is above this, the bound is useless.
 _USELESS: Final = 50.0
 #: Above this standard deviation of Y sums become integrals, at a relative cost of about 1e-3.
 _LONGEST_SUM: Final = 4000.0

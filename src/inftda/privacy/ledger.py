@@ -35,7 +35,7 @@ from inftda.util.exact_numbers import decode_fraction
 CANNOT_KNOW: Final = (
     "A ledger knows only what it is told: not releases made without it or by other programs, "
     "not whether two data sets hold the same people (what they spend adds up), not whether "
-    "the table or the unit of privacy is what the custodian says, and not whether this file "
+    "the table or the privacy unit is what the custodian states, and not whether this file "
     "was replaced by an older copy."
 )
 #: How long a charge waits for another process that is being charged.

@@ -71,24 +71,24 @@ _PAIRS: Final = 4
 #: With fewer children of a parent at the finest level, on average, errors there come from the level
 #: above, and Laplace noise does not pay.
 _LEAST_CHILDREN: Final = 4
-#: It has to lower the noise of the finest level by more than it raises that of others.
+#: Laplace noise has to lower the noise of the finest level by more than it raises that of others.
 _LEAST_GAIN: Final = 0.95
-#: Of the budget: with more for cross tables, little would be left for the tree itself.
+#: Largest part of the budget for cross tables; with more, little would be left for the tree.
 MAX_ACROSS: Final = Fraction(1, 2)
-#: A public table has data of more people than this; where their number is not public, delta must
+#: A table is assumed to have at least so many people where their number is not public: delta must
 #: be at most one over it.
 FEWEST_PEOPLE: Final = 1000
 #: Variances are rounded up by less than this, so parts of the budget are that far off at most.
 _ROUNDING: Final = Fraction(1, 10**8)
-#: Far more levels and tables than any tree has; beyond, accounting would take a stranger's word
-#: for how long it runs.
+#: Far more levels and tables than any tree has. An untrusted plan with more is refused, because
+#: accounting could run for any length of time.
 _MOST_PARTS: Final = 4096
-#: Likewise of a variance, which `round_up` writes with far fewer digits.
+#: Limit for the bits of a variance, for the same reason; `round_up` writes far fewer digits.
 _MOST_BITS: Final = 256
 
 
 class Account:
-    """A plan being spent: what has been drawn of it. Not for several threads at once."""
+    """Record of which measurements of a plan were drawn. For one thread only."""
 
     def __init__(self, parts: Iterable[Measurement]) -> None:
         self._left: dict[Key, Measurement] = {part.key: part for part in parts}
@@ -99,7 +99,7 @@ class Account:
         return key in self._planned
 
     def charge(self, key: Key) -> Measurement:
-        """Take what was planned for a level or table, once."""
+        """Return the planned measurement of a level or table; a second call is an error."""
         if key not in self._planned:
             raise BudgetError(
                 f"level or table {key} is not in the plan, which has {_listed(self._planned)}; "
@@ -128,18 +128,17 @@ class Plan:
     """Noise for every measured level, and the guarantee that follows.
 
     Attributes:
-        unit: who is protected.
+        unit: the privacy unit.
         accountant: how epsilon and delta follow from the noise.
-        epsilon: promised with `delta`; None if only rho is promised.
-        delta: None likewise.
-        levels: the measured ones, root first (only if it is noised); trivial ones are absent.
-        across: part of the budget that was asked for to measure cross tables.
-        tables: these tables, in the order of the levels they belong to; none although they were
-            asked for if the tree has none, or if the noise of a level has a standard deviation
-            below 1.
+        epsilon: guaranteed with `delta`; None if only rho is guaranteed.
+        delta: None if only rho is guaranteed.
+        levels: measured levels, the root first if it gets noise; trivial levels are absent.
+        across: part of the budget that was requested for cross tables.
+        tables: cross tables, in the order of their levels; empty in spite of `across` if the tree
+            has none, or if the noise of a level has a standard deviation below 1.
 
     Privacy:
-        Built by hand it promises nothing before `verify` has passed.
+        A plan built by hand gives no guarantee before `verify` has passed.
     """
 
     unit: Unit
@@ -152,12 +151,12 @@ class Plan:
 
     @property
     def parts(self) -> tuple[Measurement, ...]:
-        """All that is measured: levels, then tables."""
+        """All measurements: levels, then tables."""
         return (*self.levels, *self.tables)
 
     @property
     def measured(self) -> tuple[Part, ...]:
-        """All that is measured as accountants take it: noise and sensitivity."""
+        """Noise and sensitivity of all measurements, for accountants."""
         return tuple((part.noise, part.sensitivity) for part in self.parts)
 
     @property
@@ -173,12 +172,12 @@ class Plan:
 
     @property
     def is_pure(self) -> bool:
-        """Whether it promises epsilon with delta 0."""
+        """Whether the guarantee is epsilon with delta 0."""
         return accountant_named(self.accountant).is_pure
 
     @property
     def is_precise(self) -> bool:
-        """Whether levels above the finest have so little noise that nothing is measured across."""
+        """Whether a level above the finest has too little noise for cross tables to help."""
         above = self.levels[:-1] or self.levels
         return min(level.sigma for level in above) < LEAST_SIGMA
 
@@ -194,7 +193,7 @@ class Plan:
         if self.epsilon is None and self.delta is None:
             return
         if self.epsilon is None or self.delta is None:
-            raise BudgetError("epsilon and delta are promised together or not at all")
+            raise BudgetError("epsilon and delta are guaranteed together or not at all")
         if (self.delta == 0) != self.is_pure:
             raise BudgetError(f"delta is 0 by the accountant {PURE.name!r}, and by no other")
         delta = self.delta if self.is_pure else checked_delta(self.delta)
@@ -203,14 +202,14 @@ class Plan:
         found = privacy_curve(self.accountant, self.measured)(self.epsilon)
         if found > delta:
             raise BudgetError(
-                f"the plan promises delta {delta:g} at epsilon {self.epsilon:g}, but by the "
+                f"the plan states delta {delta:g} at epsilon {self.epsilon:g}, but by the "
                 f"accountant {self.accountant!r} its noise gives {found:g}"
             )
 
     def check_parts(self) -> None:
-        """What can be known without a tree; it also bounds what accounting takes."""
+        """Check what needs no tree; this also bounds the time of accounting."""
         if not self.levels:
-            raise BudgetError("the plan has no measured level, so it promises nothing")
+            raise BudgetError("the plan has no measured level, so it gives no guarantee")
         if len(self.parts) > _MOST_PARTS:
             raise BudgetError(f"the plan has more than {_MOST_PARTS} levels and tables")
         if len({part.key for part in self.parts}) < len(self.parts):
@@ -250,10 +249,10 @@ class Plan:
             )
 
     def on(self, tree: Tree) -> "Plan":
-        """The same plan, whose measurements know their levels and cross tables.
+        """Return the same plan with its measurements joined to levels and cross tables of a tree.
 
         Raises:
-            BudgetError: it is not a plan of this tree.
+            BudgetError: the plan is for another tree.
         """
         levels = measured_levels(tree, self.unit)
         is_across = self.across and (self.tables or not self.is_precise)
@@ -277,7 +276,7 @@ class Plan:
         return found
 
     def describe(self) -> str:
-        """The promise in one line."""
+        """The guarantee and its accounting in one line."""
         cost = f"rho = {rounded_up(self.rho)} (zCDP)"
         if self.epsilon is None or self.delta is None:
             return cost
@@ -314,10 +313,10 @@ class Plan:
 
     @classmethod
     def from_dict(cls, data: Any) -> "Plan":
-        """Read back what `to_dict` gives, and recompute the guarantee.
+        """Inverse of `to_dict`; recomputes the guarantee.
 
-        Noise and promise are taken from the data. What follows from them is computed, and the
-        whole must be what is stated.
+        Noise and guarantee are read from the data. All else is computed from them and compared
+        with the data.
         """
         stated = data if isinstance(data, dict) else {}
         unit = {key: stated.get(key) for key in UNIT_KEYS}
@@ -346,7 +345,7 @@ class Plan:
 
 
 class _StatedPlan(msgspec.Struct):
-    """A plan as a manifest states it; what follows from it is left out."""
+    """The stated part of a plan in a manifest; all else follows from it."""
 
     unit: Unit
     accountant: str
@@ -379,16 +378,16 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
     split: Split | None = None,
     cross_tables: Number | None = None,
 ) -> Plan:
-    """Noise for every level of a tree that keeps a promise.
+    """Compute the noise for every level of a tree that gives a guarantee.
 
     Args:
-        tree: what is released; its levels, not its data.
-        unit: who is protected.
-        epsilon: strength of the guarantee; with `delta`, the noise follows.
-        delta: probability that it does not hold; 0 for Laplace noise everywhere.
-        rho: strength in zCDP, instead; with `delta`, epsilon follows, and the other way round.
+        tree: the levels of the table; it has no data.
+        unit: the privacy unit.
+        epsilon: privacy budget; with `delta`, it determines the noise.
+        delta: probability that the bound of epsilon does not hold; 0 for Laplace noise everywhere.
+        rho: budget in zCDP, in place of epsilon or delta, which follows from the other one.
         accountant: "auto" for the tightest that is valid.
-        method: what the next two are unless they are given: "inftda" or "paper"; see `METHODS`.
+        method: "inftda" or "paper": defaults of `split` and `cross_tables`; see `METHODS`.
         split: of the budget over measured levels: "uniform", "log" (by the logarithm of the cells
             of a level; with epsilon, the finest level has Laplace noise where that is less),
             "pairs" (the same with more of the budget for the finest level), or weights in order
@@ -401,8 +400,8 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
         All levels, measured with this noise, are (epsilon, delta)-differentially private
         for the unit. See docs/proofs/accounting.md.
     """
-    promise = Guarantee.of(epsilon, delta, rho)
-    accountant = promise.accountant(accountant)
+    guarantee = Guarantee.of(epsilon, delta, rho)
+    accountant = guarantee.accountant(accountant)
     usual = usual_split(method)
     split = usual[0] if split is None else split
     part = checked_across(usual[1] if cross_tables is None else cross_tables)
@@ -412,23 +411,23 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
             "there is nothing to measure: no level of the tree has two areas and the total "
             "is public; give areas that are split at some level"
         )
-    division = _Division(unit, levels, _weights(split, levels), promise.family, promise.family)
+    division = _Division(unit, levels, _weights(split, levels), guarantee.family, guarantee.family)
     # What is drawn is decided by the quick accountant: the rule has to be public, not sharp.
-    rough = promise.noise(division.shares(), ZCDP.name)
-    may_mix = split in ("log", "pairs") and promise.rho is None and not promise.is_pure
+    rough = guarantee.noise(division.shares(), ZCDP.name)
+    may_mix = split in ("log", "pairs") and guarantee.rho is None and not guarantee.is_pure
     if may_mix and levels[-1].mean_children >= _LEAST_CHILDREN:
         mixed = division.with_laplace_leaves()
-        other = promise.noise(mixed.shares(), ZCDP.name)
+        other = guarantee.noise(mixed.shares(), ZCDP.name)
         if _pays(other, rough):
             division, rough = mixed, other
     if split == "pairs":
         division = division.for_pairs()
-        rough = promise.noise(division.shares(), ZCDP.name)
+        rough = guarantee.noise(division.shares(), ZCDP.name)
     is_precise = min(noise.sigma for noise in rough[:-1] or rough) < LEAST_SIGMA
-    tables = () if is_precise or not part else measured_tables(tree, is_pure=promise.is_pure)
+    tables = () if is_precise or not part else measured_tables(tree, is_pure=guarantee.is_pure)
     shares = division.shares(tables, part)
-    noise = promise.noise(shares, accountant)
-    used, epsilon_stated, delta_stated = promise.stated(accountant, with_noise(noise, shares))
+    noise = guarantee.noise(shares, accountant)
+    used, epsilon_stated, delta_stated = guarantee.stated(accountant, with_noise(noise, shares))
     plan = Plan(
         unit=unit,
         accountant=used,
@@ -444,9 +443,9 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
 
 @dataclass(frozen=True, slots=True)
 class _Division:
-    """How the budget is divided: a weight for each level, and what noise is drawn from.
+    """Division of the budget: a weight for each level, and families of noise distributions.
 
-    The finest level may have noise of another family than all the rest.
+    The finest level may have another family than all other levels.
     """
 
     unit: Unit
@@ -456,7 +455,7 @@ class _Division:
     finest: Family
 
     def with_laplace_leaves(self) -> "_Division":
-        """The same with Laplace noise at the finest level, and the weight that this asks for.
+        """Return the division with Laplace noise at the finest level, and the weight it needs.
 
         The largest of N draws is sigma sqrt(2 log(20 N)) for a Gaussian, b log(20 N) for a Laplace.
         """
@@ -464,10 +463,10 @@ class _Division:
         return replace(self, weights=weights, finest="laplace")
 
     def for_pairs(self) -> "_Division":
-        """The same with more for the finest level.
+        """Return the division with more budget for the finest level.
 
-        Where all noise is of one kind that is half of what the levels have. Weights of noise of
-        two kinds are not parts of one whole: there the finest level has four times its weight.
+        With one family of noise, the finest level gets half of the budget of all levels. Weights
+        of two families do not add up, so with two the finest level gets four times its weight.
         """
         *above, finest = self.weights
         is_mixed = self.finest != self.usual
@@ -477,7 +476,7 @@ class _Division:
     def shares(
         self, tables: Sequence[CrossTable] = (), across: Fraction = Fraction(0)
     ) -> tuple[Share, ...]:
-        """What levels have of the budget, and cross tables with a part of it."""
+        """Shares of the levels, then of cross tables, which together have a part of the budget."""
         further = cross_table_weights(tables, sum(self.weights, Fraction(0)), across)
         families = [*(self.usual for _ in self.levels[:-1]), self.finest]
         of_levels = [
@@ -492,23 +491,23 @@ class _Division:
 
 
 def _pays(other: Sequence[Noise], rough: Sequence[Noise]) -> bool:
-    """Whether other noise lowers that of the finest level by more than it raises that above it.
+    """Whether `other` lowers the noise of the finest level by more than it raises that above it.
 
-    All noise above the finest level is raised by one factor.
+    All noise above the finest level is raised by the same factor.
     """
     change = [new.sigma / old.sigma for new, old in zip(other, rough, strict=True)]
     return change[0] * change[-1] < _LEAST_GAIN
 
 
 def usual_split(method: str) -> tuple[str, Fraction]:
-    """The split, and the part for cross tables, that a method stands for."""
+    """Default split, and default part for cross tables, of a method."""
     if method not in METHODS:
         raise PrivacyError(f"`method=` must be inftda or paper, got {str(method)[:40]!r}")
     return METHODS[method]
 
 
 def measured_levels(tree: Tree, unit: Unit) -> list[TreeLevel]:
-    """Levels that get noise: those that split something, and the root unless it is public."""
+    """Levels that get noise: those with split areas, and the root unless it is public."""
     root, *others = tree.levels
     below = [level for level in others if not level.is_trivial]
     return below if unit.root_is_public else [root, *below]
@@ -518,8 +517,8 @@ def check_delta(plan: Plan, *, total: int | None, allowed: bool) -> None:
     """Refuse a delta above 1 / number of people: publishing somebody's rows would satisfy it.
 
     Args:
-        plan: what is promised.
-        total: of the table, which must be public; None where it is not public, or not known yet.
+        plan: the plan with delta.
+        total: public total of the table; None if it is not public, or not known yet.
         allowed: whether a larger delta was asked for explicitly.
 
     Raises:

@@ -113,23 +113,23 @@ class Risk:
         """State the guarantee for a person in words, as every output of the package does.
 
         >>> print(Risk(Unit(), 0.0781, (0.0163, 0.0735), is_exact=True).describe()[:77])
-        Somebody who knows the whole table except for one person, and is left with tw
+        An attacker who knows the whole table except for one person, and has to choos
         """
-        task = "is left with two possibilities for that person, picks the right one"
+        task = "has to choose between two possibilities for that person"
         if not self.unit.is_substitute:
-            task = "asks whether that person is in it, answers correctly"
+            task = "has to tell whether that person is in it"
         mu = "" if self.mu == math.inf else f" (mu = {_rounded_up(self.mu, 3)})"
         success, *parts = self.figures
         found = "; ".join(
-            f"{test} {100 * rate:g} % false alarms finds at most {part}"
+            f"{test} {100 * rate:g} % false alarms detects at most {part}"
             for test, rate, part in zip(
                 ("A test with", "one with"), FALSE_ALARMS, parts, strict=True
             )
         )
         bound = "" if self.is_exact else " These are upper bounds: the true figures are lower."
         return (
-            f"Somebody who knows the whole table except for one person, and {task} in at most "
-            f"{success} of cases; guessing gives 50 %{mu}. {found}.{bound}"
+            f"An attacker who knows the whole table except for one person, and {task}, is right "
+            f"in at most {success} of cases; guessing gives 50 %{mu}. {found}.{bound}"
         )
 
     def to_dict(self) -> dict[str, Any]:

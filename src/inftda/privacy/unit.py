@@ -1,11 +1,11 @@
-"""Who is protected: what one person can change, level by level (paper, sections 2 and 4.1).
+"""The privacy unit: how much one person can change each level (paper, sections 2 and 4.1).
 
 The paper states one sensitivity for the whole tree. For people with several distinct trips
 that figure holds at the leaves only: trips between different towns may all lie between the
-same two regions. So the sensitivity is a property of a level here, and of nothing else.
+same two regions. So each level has a sensitivity of its own here.
 
-Must never look at the trips: a sensitivity that depends on the data protects nobody. Proofs
-and the cases where a bound is not reached: `docs/proofs/sensitivity.md`.
+This module must never read trips: a sensitivity that depends on the data protects nobody.
+`docs/proofs/sensitivity.md` has proofs, and the cases where a bound is not reached.
 """
 
 import math
@@ -64,8 +64,8 @@ class Unit:
     neighbours: Annotated[
         str,
         Option(
-            "What two tables differ in that nobody can tell apart: one person replaced by "
-            "another, or one more or less.",
+            "The difference between two tables that a reader cannot distinguish: one person "
+            "replaced by another, or one person more or less.",
             metavar="substitute|add-remove",
             panel=GUARANTEE,
         ),
@@ -225,7 +225,7 @@ class Unit:
             PrivacyError: something is missing or of another kind.
         """
         if not isinstance(data, Mapping) or set(data) != set(UNIT_KEYS):
-            raise PrivacyError(f"a unit of privacy must have {', '.join(UNIT_KEYS)}")
+            raise PrivacyError(f"a privacy unit must have {', '.join(UNIT_KEYS)}")
         return cls(**dict(data))
 
 

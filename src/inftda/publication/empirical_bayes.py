@@ -43,7 +43,7 @@ _POINTS: Final = 300
 _LOWEST: Final = 14
 #: Steps of the fit, and cells that the flat prior and the prior of the table stand for.
 _ITERATIONS, _FLAT, _TABLE = 100, 3.0, 10.0
-#: No count is larger, whatever a stranger's measurements say.
+#: Upper limit of a count, also for measurements of an untrusted release.
 _LARGEST: Final = 1 << 62
 #: Up to this scale noise is far from a bell curve, or reaches further than one.
 _FAR: Final = {False: 12, True: 32}

@@ -4,7 +4,7 @@
 known of the areas: names, locations and outlines, one row for each area of every level, coarse to
 fine, in the order of the hierarchy. Locations and outlines are those of finest areas. What is not
 known is an empty text or not-a-number, so that every cell has a value. Readers need not trust
-these files: they follow from the areas to the bit, and nothing else fits into them.
+these files: they follow from the areas bit for bit, and nothing else fits into them.
 """
 
 from collections.abc import Sequence
@@ -181,7 +181,7 @@ def axis_entries(tree: Tree) -> tuple[AxisEntry, ...]:
 
 
 def areas_text(hierarchy: Hierarchy) -> bytes:
-    """The file of a hierarchy, in the order of its rows: it follows from these, to the bit."""
+    """The file of a hierarchy, in the order of its rows: it follows from these, bit for bit."""
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - only whole releases need it
 
     sink = pa.BufferOutputStream()

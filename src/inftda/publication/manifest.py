@@ -1,7 +1,7 @@
 """The manifest of a release: the guarantee, the noise of each level, the axes.
 
 Public by construction: everything here is a parameter, or computed from the released table.
-A manifest is a typed record, and its text follows from it to the bit. So a file that gives other
+A manifest is a typed record, and its text follows from it bit for bit. So a file that gives other
 text when it is read and written again was edited: it states a key twice, or one that is not
 known, or has blanks or numbers that a release does not write.
 """
@@ -101,13 +101,13 @@ class TreeEntry:
 class Counting:
     """Rules by which the confidential table was counted, with caveats for readers.
 
-    A table of which trips or rows were left out is right about what was counted, and says nothing
-    about the rest. What was asked for is public; how much was left out is not.
+    A release describes the counted trips or rows only. The rules are public; the number of omitted
+    trips or rows is not.
 
-    With a person column it is `bounded`: no more trips of each person are counted than the unit of
-    privacy has. Rows without a known area are not there ("error"), have an area of their own on the
-    axes that have one ("outside"), or are not counted ("drop"). `what` is what the numbers count,
-    in the plural: trips, people, jobs.
+    With a person column it is `bounded`: of each person, at most as many trips are counted as the
+    privacy unit has. Rows without a known area were refused ("error"), have an area of their own
+    on the axes that have one ("outside"), or are not counted ("drop"). `what` is the noun for the
+    counted entries, in the plural: trips, people, jobs.
     """
 
     bounded: bool = False
@@ -199,8 +199,8 @@ class Manifest:
         private: False for a release made with a seed, which gives no guarantee.
         mechanism: name of the mechanism.
         options: its public options.
-        guarantee: the plan as a dictionary: epsilon, delta, rho, the unit of privacy, and
-            for each measured level the noise, its sensitivity and what it costs.
+        guarantee: the plan as a dictionary: epsilon, delta, rho, the privacy unit, and
+            for each measured level its noise, sensitivity and cost.
         tree: the axes of the table, and the order of refinement.
         counted: what of the table was counted.
         edition: the period that the table is about, such as 2024-05, if that was said.
@@ -232,12 +232,12 @@ class Manifest:
 
     @property
     def unit(self) -> Unit:
-        """Who is protected."""
+        """The privacy unit."""
         return self.plan.unit
 
     @property
     def protected(self) -> str:
-        """Who is protected, in plain words."""
+        """The privacy unit in plain words."""
         return self.unit.describe(*self.counted.entries)
 
     @property
@@ -257,7 +257,7 @@ class Manifest:
         return found
 
     def to_text(self) -> str:
-        """The contents of `manifest.json`: it follows from the manifest, to the bit."""
+        """The contents of `manifest.json`: it follows from the manifest, bit for bit."""
         return json.dumps(self.to_dict(), indent=2) + "\n"
 
     @classmethod

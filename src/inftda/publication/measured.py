@@ -1,11 +1,11 @@
 """Measurements of a release, in the order in which they are used.
 
-On the tree: families, the children of one released node, level by level. Only children are not
-measured. One that has measured nodes below it is here nevertheless, as a family of one; below
-all others nothing is known but the sum.
+The tree has families, level by level: a family is the children of one released node. An only child
+is not measured. If it has measured nodes below it, it is a family of one here; otherwise only the
+sum below it is known.
 
-Cross tables: totals of areas, and other sums over the children of a level. A cross table
-belongs to the level whose children it tells apart: each of its cells is the sum of all children
+Cross tables have totals of areas, and other sums over the children of a level. A cross table
+belongs to the level whose children it distinguishes: each of its cells is the sum of all children
 with the same refined area whose other areas lie in one area of the table. Totals of areas are the
 tables that sum up all other axes.
 """

@@ -54,7 +54,7 @@ def planned_measurements(
 
 
 def check_publishable(tables: Sequence[Measurement]) -> None:
-    """Complain about names that the file of measurements could not tell apart."""
+    """Refuse names of axes that are columns of the file of measurements."""
     for axis in tables[0].level.axes if tables else ():
         if axis.name.casefold() in {TABLE, MEASURED}:
             raise InftdaError(

@@ -1,4 +1,4 @@
-"""Tables of a release as Parquet files, each of which follows from its rows to the bit.
+"""Tables of a release as Parquet files, each of which follows from its rows bit for bit.
 
 Flows stand in one order, that of the last step down the tree: by the parent of the area on the
 axis that is refined last, then by the areas on the other axes, the one with most areas first,

@@ -58,7 +58,7 @@ UNLISTED: Final = 0.5
 #: Of the numbers that can be used, no more than this part may be off by more than half.
 MOST_POOR: Final = 0.05
 _PERCENT: Final = 0.01
-#: Fewer numbers than this say nothing about a share.
+#: Fewer numbers than this are too few to estimate a share.
 ENOUGH: Final = 30
 #: A level is called mostly noise if more than this part of its numbers are noise.
 MOSTLY: Final = 0.5
@@ -236,23 +236,23 @@ class LevelUse:
         return "none" if self.smallest is None else f"{self.smallest:,}"
 
     def describe(self) -> str:
-        """In words, the same wherever they are said.
+        """State the smallest usable count, for all outputs.
 
         >>> level = Tree.destination_first(Hierarchy.read({"town": ["a", "b"]})).levels[-1]
         >>> LevelUse(level, "flows", "trips", 92, 4, 0.829, 9, 0.2).describe()
-        'use flows of 92 or more: 82 % of all trips; smaller ones may be noise'
+        'flows of 92 or more are usable (82 % of all trips); smaller ones may be noise'
         """
         if not self.is_known:
-            return f"how good {self.cells} are is not known: the measurements are not published"
+            return "the smallest usable count is not known: the measurements are not published"
         if self.is_all:
-            return f"all {self.cells} can be used"
+            return f"all {self.cells} are usable"
         others = "are mostly noise" if self.is_mostly_noise else "may be noise"
         if self.smallest is None:
-            return f"no {self.cells} are large enough to use; these {others}"
+            return f"no {self.cells} are large enough to be usable; they {others}"
         part = f"{math.floor(100 * self.share)} %" if self.share >= _PERCENT else "less than 1 %"
         return (
-            f"use {self.cells} of {self.smallest:,} or more: {part} of all {self.what}; smaller "
-            f"ones {others}"
+            f"{self.cells} of {self.smallest:,} or more are usable ({part} of all {self.what}); "
+            f"smaller ones {others}"
         )
 
     def __repr__(self) -> str:
@@ -417,8 +417,8 @@ def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
         if table.is_finest_one_way
     )
     return (
-        f"{100 * float(plan.share_across):.2g} % of the budget measures cross tables, for marginal "
-        f"totals to within (95 %): {known}; sums of flows come near these"
+        f"{100 * float(plan.share_across):.2g} % of the budget measures marginal totals, with "
+        f"these errors (95 %): {known}; sums of flows are close to the measured totals"
     )
 
 

@@ -33,9 +33,9 @@ def guarantee_sentence(plan: Plan, one: str = "trip", many: str = "trips") -> st
     """State the privacy unit, epsilon and delta, and the success of the best attacker.
 
     Args:
-        plan: of the release.
-        one: what a person has in the table.
-        many: the same in the plural.
+        plan: the plan of the release.
+        one: noun for a counted entry, such as trip.
+        many: its plural.
     """
     unit, (success, *_) = plan.unit, risk_of(plan).figures
     budget = f"rho = {rounded_up(plan.rho)}"
@@ -83,18 +83,18 @@ def release_notes(release: "Release") -> list[Part]:
         release_guarantee(release),
         *([("Edition", manifest.edition)] if manifest.edition else []),
         *([("Note", words)] if (words := counting_note(release)) else []),
-        *(("Use", words) for words in use_notes(release)),
+        *(("Usable", words) for words in use_notes(release)),
         *(("Warning", words) for words in cautions),
     ]
 
 
 def release_summary(release: "Release", out: str | Path, *, counted: str = "") -> list[Part]:
-    """What was released, for whoever has made it.
+    """Summary of a new release, for the custodian.
 
     Args:
-        release: it.
+        release: the release.
         out: its folder.
-        counted: what a row of the table was taken for.
+        counted: how rows of the table were interpreted.
     """
     manifest = release.manifest
     technical: list[Part] = []
@@ -111,7 +111,7 @@ def release_summary(release: "Release", out: str | Path, *, counted: str = "") -
 
 
 def _contents(release: "Release") -> str:
-    """How many flows or cells, of which finest areas."""
+    """Number of flows or cells, and numbers of finest areas."""
     tree, n_flows = release.tree, release.manifest.n_flows
     finest = [
         f"{axis.hierarchy.n_areas(axis.hierarchy.depth):,} "

@@ -1,7 +1,7 @@
 """Checks of a release that need nothing but its folder.
 
 Every file is read, compared with what the manifest states, and written again from what it says:
-where the same Arrow made it, it must be the same to the bit.
+where the same Arrow made it, it must be the same bit for bit.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -82,11 +82,11 @@ def _checks(
         yield words
     release = open_release(folder)
     yield _check_inventory(release, folder, others)
-    yield "areas are the ones the manifest states"
+    yield "areas match the manifest"
     yield _check_guarantee(release)
     _check_statements(release, folder)
     if any(axis.places_sha256 for axis in release.manifest.tree.axes):
-        yield "names, locations and outlines are the ones the manifest states"
+        yield "names, locations and outlines match the manifest"
     flows = yield from _check_flows(release, folder)
     measured = yield from _check_measurements(release, flows)
     yield _check_bytes(release, folder, flows, measured)
@@ -110,8 +110,8 @@ def _check_inventory(release: Release, folder: Path, others: Sequence[str]) -> s
             f"about it, and it may be confidential: remove it, or {GET_AGAIN}"
         )
     if junk:
-        return f"nothing else is in the folder but {', '.join(junk)}, which was not looked at"
-    return "nothing else is in the folder"
+        return f"no unexpected files in the folder except {', '.join(junk)}, which was not read"
+    return "no unexpected files in the folder"
 
 
 def _check_guarantee(release: Release) -> str:
@@ -143,7 +143,7 @@ def _check_flows(release: Release, folder: Path) -> Generator[str, None, Flows]:
     manifest, tree = release.manifest, release.tree
     flows = read_flows(folder / FLOWS_FILE, tree, n_flows=manifest.n_flows)
     found = {
-        "flows are integers above 0": bool((flows.flow > 0).all()),
+        "flows are whole numbers above 0": bool((flows.flow > 0).all()),
         "no cell occurs twice, and rows are in order": True,  # otherwise they are not read
         f"total is {manifest.total:,} {manifest.counts} in {manifest.n_flows:,} rows, as stated": (
             (flows.total, len(flows.flow)) == (manifest.total, manifest.n_flows)
@@ -224,10 +224,10 @@ def _check_bytes(
             raise ReleaseError(f"{name} is not written as inftda writes it; {DAMAGED}")
         is_same = False
     if is_same:
-        return "all files are to the bit what a release of these numbers writes"
+        return "all files equal, byte by byte, those that a release of these numbers writes"
     return (
-        f"all files hold what the manifest states; they were written by another Arrow ({made_by}) "
-        "than the one here, so that they are compared by content, not by bytes"
+        f"all files match the manifest; they were written by another version of Arrow ({made_by}), "
+        "so their contents were compared, not their bytes"
     )
 
 
@@ -278,7 +278,7 @@ def check_follows(
                 f"{MEASUREMENTS_FILE} has values that no release can have, at the level "
                 f"{level.name!r}; {DAMAGED}"
             ) from None
-    yield "measurements are all values that were drawn for these flows, and no others"
+    yield "measurements are exactly the values that were drawn for these flows"
     if not _is_same(cells, released):
         raise ReleaseError(
             f"the released flows do not follow from {MEASUREMENTS_FILE} and the seed; one of them "

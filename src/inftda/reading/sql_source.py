@@ -121,7 +121,7 @@ def _open_sqlite(source: SqlQuery, workspace: Workspace) -> Source:
     # DuckDB asks for rows from a thread of its own.
     connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
     workspace.callback(connection.close)
-    # Views of a stranger's file must not call functions that do more than compute.
+    # Views of an untrusted file must not call functions that do more than compute.
     connection.execute("PRAGMA trusted_schema = OFF").close()
     damaged = f"cannot open {str(path)!r}: it is not an SQLite file, or is damaged"
     _quietly(lambda: connection.execute("PRAGMA schema_version").close(), lambda _: damaged)
@@ -221,7 +221,7 @@ def _connected_by(database: str, name: str) -> dict[str, Any]:
     settings = {
         "path": str(path),
         "access_mode": "READ_ONLY",
-        # Views of a stranger's file must not read others.
+        # Views of an untrusted file must not read other files.
         "enable_external_access": "false",
     }
     return {"driver": _driver(name), "entrypoint": "duckdb_adbc_init", "db_kwargs": settings}

@@ -94,7 +94,7 @@ class Changes:
 
     def notes(self) -> list[Part]:
         """Parts of a notebook card: the sentence, and the guarantee of each edition."""
-        return [("In words", self.describe()), *(("Guarantee", one) for one in self.guarantees)]
+        return [("Result", self.describe()), *(("Guarantee", one) for one in self.guarantees)]
 
     def to(self, as_: TableFormat) -> Any:
         """The table in another form: "arrow", "pandas" or "polars"."""

@@ -213,8 +213,8 @@ def asked_for(
     if read is not None and not any(map(read.fits, tree.axes)):
         finest = " or ".join(dict.fromkeys(axis.hierarchy.level_names[-1] for axis in tree.axes))
         raise ReleaseError(
-            f"the first column of the zones table is called {read.finest!r}; it must be called as "
-            f"the finest level is, {finest}"
+            f"the first column of the zones table is {read.finest!r}; it must have the name of "
+            f"the finest level, {finest}"
         )
     for axis in tree.axes:
         default = read.level if read and read.fits(axis) else axis.hierarchy.level_names[-1]

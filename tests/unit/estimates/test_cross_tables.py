@@ -109,7 +109,7 @@ def test_totals_are_weighed_by_their_variances():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_prices_of_a_chain_are_those_of_least_squares(seed):
+def test_dual_variables_of_a_chain_are_those_of_least_squares(seed):
     """Beside a dense solution of the same equations, some cells of which nothing is known."""
     random = np.random.default_rng(seed)
     middle, fine = random.integers(0, 3, 7), random.integers(0, 7, 20)

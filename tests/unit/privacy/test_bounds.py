@@ -441,7 +441,7 @@ def without_tables(plan):
     return replace(plan, across=Fraction(0), tables=())
 
 
-def test_prices_add_what_theorem_4_says_and_short_axes_more():
+def test_dual_variables_add_what_theorem_4_says_and_short_axes_more():
     tree = across_tree()
     plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, cross_tables=0.05, method="paper")
     sigma = plan.levels[0].sigma

@@ -126,8 +126,8 @@ def test_a_budget_of_rho_has_no_exception_for_the_first_release():
 
 
 @pytest.mark.parametrize("unit", [Unit(trips=2), Unit("add-remove"), Unit(exactly=False)])
-def test_another_unit_of_privacy_is_refused_because_costs_would_not_add_up(unit):
-    with pytest.raises(LedgerError, match="does not add up"):
+def test_another_privacy_unit_is_refused_because_costs_would_not_add_up(unit):
+    with pytest.raises(LedgerError, match="do not add up"):
         dataset(rho="1").check(rho("0.1"), unit)
 
 

@@ -124,7 +124,7 @@ def test_a_table_that_does_not_count_for_epsilon_is_noticed():
     """Noise of the tree alone, and tables beside it that nobody paid for."""
     tree, across = plan_of(cross_tables=0, accountant="zcdp"), plan_of(accountant="zcdp")
     cheap = replace(across, levels=tree.levels)
-    with pytest.raises(BudgetError, match="promises delta"):
+    with pytest.raises(BudgetError, match="the plan states delta"):
         cheap.verify(TREE)
 
 

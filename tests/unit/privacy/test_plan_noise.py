@@ -118,7 +118,7 @@ def test_for_pairs_the_finest_level_of_few_has_no_less(delta):
 
 @pytest.mark.parametrize("unit", [Unit(), Unit("add-remove"), Unit(trips=4), Unit(exactly=False)])
 @pytest.mark.parametrize("epsilon", [0.1, 10])
-def test_promises_of_other_units_and_strengths_are_kept(unit, epsilon):
+def test_guarantees_of_other_units_and_epsilons_hold(unit, epsilon):
     made = planned(unit, epsilon=epsilon)
     found = privacy_curve(made.accountant, made.measured)(epsilon)
     assert 0.99e-8 < found <= 1e-8
@@ -173,7 +173,7 @@ def test_with_delta_0_too_little_noise_is_refused():
     made = planned(delta=0)
     less = Noise.laplace(made.levels[0].noise.scale * Fraction(99, 100))
     first = replace(made.levels[0], noise=less)
-    with pytest.raises(BudgetError, match="promises delta 0"):
+    with pytest.raises(BudgetError, match="the plan states delta 0"):
         replace(made, levels=(first, *made.levels[1:])).verify(TREE)
     gaussian = replace(made.levels[0], noise=Noise(made.levels[0].noise.square))
     with pytest.raises(PrivacyError, match="'pure'"):

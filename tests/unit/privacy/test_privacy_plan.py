@@ -235,7 +235,7 @@ def test_a_delta_a_little_below_the_curve_is_refused(accountant):
     plan = plan_of(accountant=accountant)
     found = privacy_curve(accountant, plan.measured)(plan.epsilon)
     replace(plan, delta=found).verify(TREE)
-    with pytest.raises(BudgetError, match="promises delta"):
+    with pytest.raises(BudgetError, match="the plan states delta"):
         replace(plan, delta=found * 0.9995).verify(TREE)
 
 
@@ -270,7 +270,7 @@ def test_many_levels_with_delta_0_are_accounted_for_without_their_losses():
     levels = tuple(replace(plan.levels[0], index=1 + n, noise=Noise.laplace(30)) for n in range(80))
     with patch("inftda.privacy.accountants._laplace_losses", side_effect=AssertionError):
         Plan.from_dict(replace(plan, levels=levels, epsilon=6.0).to_dict())
-        with pytest.raises(BudgetError, match="promises delta 0"):
+        with pytest.raises(BudgetError, match="the plan states delta 0"):
             Plan.from_dict(replace(plan, levels=levels, epsilon=5.0).to_dict())
 
 
@@ -299,7 +299,7 @@ def test_less_noise_with_matching_costs_is_refused_too():
         replace(level, noise=Noise(level.noise.square * Fraction(99, 100))) for level in plan.levels
     )
     bold = replace(plan, levels=levels)
-    with pytest.raises(BudgetError, match="promises delta"):
+    with pytest.raises(BudgetError, match="the plan states delta"):
         bold.verify()
     replace(bold, epsilon=1.02).verify()
 

@@ -152,7 +152,7 @@ def test_figures_for_people_are_rounded_up():
     words = Risk(Unit(), 0.0781, (0.01601, 0.0735), is_exact=True).describe()
     assert "54.0 % of cases; guessing gives 50 % (mu = 0.197)" in words
     assert (
-        "1 % false alarms finds at most 1.7 %; one with 5 % false alarms finds at most 7.4 %"
+        "1 % false alarms detects at most 1.7 %; one with 5 % false alarms detects at most 7.4 %"
         in (words)
     )
 

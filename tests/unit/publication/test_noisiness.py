@@ -92,13 +92,13 @@ def test_nothing_is_said_of_few_numbers():
 
 def test_what_is_said_of_a_level():
     assert use(n_published=100).describe() == (
-        "use flows of 92 or more: 82 % of all people; smaller ones may be noise"
+        "flows of 92 or more are usable (82 % of all people); smaller ones may be noise"
     )
     assert use(n_published=100, noise_share=0.9).describe().endswith("are mostly noise")
     assert "less than 1 % of all people" in use(n_published=100, share=0.009).describe()
-    assert use(n_published=5, n_used=5).describe() == "all flows can be used"
+    assert use(n_published=5, n_used=5).describe() == "all flows are usable"
     assert use(n_published=100, smallest=None, n_used=0).describe() == (
-        "no flows are large enough to use; these may be noise"
+        "no flows are large enough to be usable; they may be noise"
     )
 
 

@@ -1,4 +1,4 @@
-"""What every command that writes promises about its output."""
+"""What every command that writes guarantees about its output."""
 
 import errno
 import json

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_prices import ints, random_groups
+from test_adjustment import ints, random_groups
 
 from inftda.mechanism.adjustment import HARD, ONE, MeasuredCells, balance
 from inftda.mechanism.local_search import (

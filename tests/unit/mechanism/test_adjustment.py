@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from slow_prices import divide
+from slow_adjustment import divide
 
 from inftda.errors import OptimizeError
 from inftda.mechanism.adjustment import (
@@ -156,7 +156,7 @@ def test_numbers_that_leave_no_room_are_refused(largest, total, size):
 
 @given(divisions(), st.sampled_from([0.5, 3.0]))
 @settings(max_examples=some(200), deadline=None)
-def test_prices_count_up_to_their_reach_only(case, reach):
+def test_dual_variables_count_up_to_their_limit_only(case, reach):
     noisy, fraction, dual, total, is_candidate = case
     limit = int(reach * ONE)
     clipped = [min(max(p, -limit), limit) for p in dual]
