@@ -1,10 +1,10 @@
 """Compare published numbers with their measurements; no true count is needed.
 
-Every measured value is compared with the sum of what is published for it. Their difference in
-noise scales is z; for Laplace noise, the normal number that is as often exceeded. Published numbers
-are drawn towards the measurements, so where all is well z is about as large as a standard normal
-number, or smaller. A table where it is much larger does not
-fit: there sums of published numbers are worse than what was measured.
+Every measured value is compared with the sum of published numbers. z is their difference in noise
+scales; for Laplace noise, the normal quantile that is exceeded as often. Published numbers are
+adjusted to the measurements, so z is normally about as large as a standard normal number, or
+smaller. A table with a much larger z does not fit: its measurements are better than the sums of
+published numbers.
 """
 
 import math
@@ -23,23 +23,23 @@ from inftda.tree import CrossTable, Tree, TreeLevel
 
 Ints = NDArray[np.int64]
 
-#: A difference is large beyond so many noise scales; and half a trip, as numbers are whole.
+#: A difference is large from this number of noise scales on, plus half a trip, as counts are whole.
 FAR: Final = 3
-#: Share of differences that are large by noise alone, at most.
+#: Largest share of differences that are large by noise alone.
 USUAL_BEYOND: Final = math.erfc(FAR / math.sqrt(2))
-#: What is right: for the root mean square of z, in tables of few cells, and for the share beyond.
+#: Limits for a table that fits: root mean square of z, the same for few cells, share beyond.
 MOST_RMS, MOST_RMS_OF_FEW, FEW_CELLS, MOST_BEYOND = 1.15, 1.5, 20, 0.007
-#: Probability that noise alone makes a table misfit, at most.
+#: Largest probability that noise alone makes a table misfit.
 FALSE_ALARM: Final = 1e-4
 _SURPRISE: Final = -math.log(FALSE_ALARM)
 
 
 class TableFit(NamedTuple):
-    """How published numbers agree with a table that was measured.
+    """Agreement of published numbers with a measured table.
 
     Attributes:
         marginal: the table.
-        n_cells: its measured cells.
+        n_cells: number of measured cells.
         rms: root mean square of z; about 1 or less is right.
         beyond: share of its cells where z is beyond 3; about 0.003 or less is right.
     """
@@ -51,12 +51,12 @@ class TableFit(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the table, as the manifest has it."""
+        """Name of the table, as in the manifest."""
         return self.marginal.name
 
     @property
     def is_too_far(self) -> bool:
-        """Whether differences are too large altogether.
+        """Whether the root mean square of the differences is too large.
 
         Noise alone has such a sum of squares with a probability below `FALSE_ALARM`, by Chernoff's
         bound, which holds for normal and for discrete Gaussian noise.
@@ -67,7 +67,7 @@ class TableFit(NamedTuple):
 
     @property
     def has_too_many_beyond(self) -> bool:
-        """Whether too many differences are large; by the same bound."""
+        """Whether too many differences are large, by Chernoff's bound."""
         share, rest = self.beyond, 1 - self.beyond
         if share <= MOST_BEYOND:
             return False
@@ -82,7 +82,7 @@ class TableFit(NamedTuple):
 
 
 def fit_table(fits: Iterable[TableFit]) -> pa.Table:
-    """Fits as a table for people: `table`, `cells`, `rms_z`, and `beyond_3` in percent."""
+    """Make a table of fits for users: `table`, `cells`, `rms_z`, and `beyond_3` in percent."""
     rows = [(fit.name, fit.n_cells, fit.rms, 100 * fit.beyond) for fit in fits]
     names = ["table", "cells", "rms_z", "beyond_3"]
     kinds = [pa.string(), pa.int64(), pa.float64(), pa.float64()]
@@ -95,7 +95,7 @@ def fit_table(fits: Iterable[TableFit]) -> pa.Table:
 def table_fits(
     tree: Tree, measured: Measurements, areas: Areas, values: Ints
 ) -> tuple[TableFit, ...]:
-    """How leaves agree with each table that was measured.
+    """Compute the agreement of leaves with each measured table.
 
     Args:
         tree: the tree.
@@ -110,7 +110,7 @@ def table_fits(
 
 
 class Agreement:
-    """Compares leaves with measured values, some at a time.
+    """Comparison of leaves with measured values, in parts.
 
     Arguments are those of `table_fits`.
     """
@@ -123,7 +123,7 @@ class Agreement:
         self._tables: dict[tuple[int, ...], _Table] = {}
 
     def compare(self, table: NoisyTable) -> None:
-        """Take some values of a table, in group order, each once."""
+        """Add some values of a table; values come in group order, each once."""
         if table.depths not in self._tables:
             marginal = self._marginals[table.depths]
             nodes = self._nodes[marginal.index]
@@ -147,7 +147,7 @@ def level_sums(tree: Tree, areas: Areas, values: Ints) -> Iterator[tuple[TreeLev
 def _summed(key: Ints, values: Ints) -> tuple[Ints, Ints]:
     """Distinct keys in ascending order, and the sum of the values of each."""
     if (key[1:] < key[:-1]).any():
-        order = np.argsort(key, kind="stable")  # quick for what is nearly in order
+        order = np.argsort(key, kind="stable")  # quick for keys that are nearly in order
         key, values = key[order], values[order]
     is_first = np.diff(key, prepend=-1) != 0
     if is_first.all():
@@ -157,7 +157,7 @@ def _summed(key: Ints, values: Ints) -> tuple[Ints, Ints]:
 
 
 def _cells(marginal: TreeLevel | CrossTable, areas: Areas, values: Ints) -> tuple[Ints, Ints]:
-    """Numbers of the cells that some nodes lie in, in group order, and their sums."""
+    """Numbers of the cells that contain some nodes, in group order, and their sums."""
     level = marginal.level
     if level.refined is None:
         return np.zeros(len(values), np.int64), values
@@ -183,13 +183,13 @@ def _numbers(level: TreeLevel, areas: Sequence[NDArray[np.int32]]) -> Ints:
 
 @dataclass
 class _Table:
-    """Cells of a table with what is published for them, and what came of comparing them.
+    """Cells of a table with their published numbers, and results of the comparison.
 
     Attributes:
         marginal: the table.
         noise: distribution of the noise.
-        number: int64, ascending, of the cells that have something.
-        value: int64, what they have.
+        number: int64, ascending, numbers of the cells that are not zero.
+        value: int64, their published numbers.
     """
 
     marginal: TreeLevel | CrossTable
@@ -202,7 +202,7 @@ class _Table:
 
     @cached_property
     def level(self) -> TreeLevel:
-        """The level whose siblings it has."""
+        """The level of the tree whose siblings it contains."""
         return self.marginal.level
 
     @cached_property
@@ -227,7 +227,7 @@ class _Table:
         self.n_beyond += int(np.count_nonzero(squares > (FAR + half_a_trip) ** 2))
 
     def _subtract_from(self, off: NDArray[np.float64], areas: Areas) -> None:
-        """Subtract what is published, cell by cell: rows of siblings have numbers in a row."""
+        """Subtract published numbers, cell by cell; siblings have consecutive numbers."""
         start = np.flatnonzero(self.is_first[areas[self.level.axis]])
         if not len(start) or start[0] > 0:  # the values begin within a row
             start = np.append(0, start)

@@ -1,4 +1,4 @@
-"""Posterior of the true counts of a measured table, given their noisy values: empirical Bayes.
+"""Posterior distribution of the true counts of a measured table, by empirical Bayes.
 
 A noisy value y is the truth x and noise of a known distribution. The distribution of x is not
 known, but many cells of the same table were measured, so it is estimated from all their noisy
@@ -7,8 +7,8 @@ expectation and maximization. A class of cells of about the same expected size h
 own, which start at those of the table. An interval is the shortest that has 95.5 % of the posterior
 of x; it is stated as 95 %, since the mixture is only fitted.
 
-The published number p of a cell knows what y does not: its siblings and the total of its parent. So
-the lower end is that of the smaller of both and the upper end that of the larger. Far above the
+The published number p of a cell also depends on its siblings and on the total of its parent. So the
+lower end is that of the smaller of p and y, and the upper end that of the larger. Far above the
 noise no prior is needed: there the interval is y and a quantile of the noise on either side.
 """
 
@@ -25,27 +25,27 @@ from inftda.noise.distribution import Noise
 from inftda.publication.measured import Ends, Floats
 
 Ints = NDArray[np.int64]
-#: Classes of cells, by their numbers.
+#: Class of each cell, by number.
 Kinds = NDArray[np.int8]
 
-#: Of the posterior, outside of an interval that is stated as 95 %.
+#: Part of the posterior outside of an interval that is stated as 95 %.
 MISSED: Final = 0.045
-#: In standard deviations of the noise: from here on no prior is needed, and where counts end.
+#: In standard deviations of the noise: noisy values that need no prior, and the largest count.
 _CLEAR, _MOST = 10.0, 18.0
-#: Bumps: one over the variance of their relative width, their first mean, and one to the next.
+#: Bumps: one over the variance of their relative width, their first mean, and the ratio of means.
 _SHAPE, _FIRST_MEAN, _RATIO = 100.0, 0.05, 2**0.15
-#: In a standard deviation: steps of counts, bins in which noisy values are counted, and steps of
-#: noisy values by which posteriors are looked up; at most.
+#: Largest numbers per standard deviation: steps of counts, bins of noisy values, and steps of noisy
+#: values in posteriors.
 _STEPS, _BINS, _PLACES = 12, 8, 200
 #: Noisy values for which the posterior is computed; between these it is interpolated.
 _POINTS: Final = 300
-#: Noisy values below minus so many standard deviations are taken together.
+#: Noisy values further below zero, in standard deviations, share one bin.
 _LOWEST: Final = 14
-#: Steps of the fit, and cells that the flat prior and the prior of the table stand for.
+#: Steps of the fit, and weights, in cells, of the flat prior and of the prior of the table.
 _ITERATIONS, _FLAT, _TABLE = 100, 3.0, 10.0
 #: Upper limit of a count, also for measurements of an untrusted release.
 _LARGEST: Final = 1 << 62
-#: Up to this scale noise is far from a bell curve, or reaches further than one.
+#: Up to this scale noise is far from normal, or has wider tails.
 _FAR: Final = {False: 12, True: 32}
 
 
@@ -79,7 +79,7 @@ class Deconvolution:
 
     @cached_property
     def bin(self) -> int:
-        """Noisy values are counted in bins of this width."""
+        """Width of the bins of noisy values."""
         return max(1, int(self.noise.sigma / _BINS))
 
     @cached_property
@@ -89,12 +89,12 @@ class Deconvolution:
 
     @cached_property
     def n_bins(self) -> int:
-        """Bins in all; larger noisy values are in none."""
+        """Number of bins; larger noisy values are in none."""
         return int(_MOST * self.noise.sigma / self.bin) - self.lowest
 
     @cached_property
     def half(self) -> int:
-        """Half of the width of an interval that needs no prior."""
+        """Half width of an interval that needs no prior."""
         return self.noise.half_width(MISSED)
 
     @cached_property
@@ -125,7 +125,7 @@ class Deconvolution:
 
     @cached_property
     def _probabilities(self) -> Floats:
-        """float64: of noise from minus its furthest to its furthest."""
+        """float64: probabilities of the noise, from its lowest to its highest value."""
         noise = self.noise
         furthest = math.ceil(_FAR[noise.is_laplace] * noise.sigma) + 2
         off = np.abs(np.arange(-furthest, furthest + 1.0))
@@ -135,7 +135,7 @@ class Deconvolution:
 
     @cached_property
     def _seen(self) -> tuple[Floats, Floats]:
-        """float64[components, bins]: likelihood of each bin if one is hit, and of that."""
+        """float64[components, bins]: likelihood of each bin, given any bin; and of any bin."""
         below = np.append(0.0, np.cumsum(self._probabilities))
         furthest = len(self._probabilities) // 2
         ends = (self.lowest + np.arange(self.n_bins + 1)) * self.bin - self._counts[:, None]
@@ -159,16 +159,16 @@ class Deconvolution:
         return np.where(np.abs(off) <= furthest, found, 0)
 
     def counted(self, noisy: Ints) -> Ints:
-        """int64[bins]: how many noisy values are in each."""
+        """int64[bins]: number of noisy values in each."""
         at = noisy // self.bin - self.lowest
         return np.bincount(np.maximum(at[at < self.n_bins], 0), minlength=self.n_bins)
 
     def fit(self, seen: Ints, start: Floats | None = None) -> Floats:
-        """Weights of the components, given how many noisy values are in each bin.
+        """Fit the weights of the components to the number of noisy values in each bin.
 
         Args:
             seen: int64[bins].
-            start: weights of the whole table; none for the table itself.
+            start: weights of the whole table; None when it is the whole table that is fitted.
         """
         n, likelihood = len(self._bumps), self._seen[0]
         flat = np.append(n, np.ones(n - 1)) / (2 * n - 1)
@@ -200,27 +200,27 @@ class Deconvolution:
 
     @cached_property
     def step(self) -> int:
-        """Noisy values in one place of a `CountPosterior`."""
+        """Number of noisy values that share an entry of a `CountPosterior`."""
         return max(1, int(self.noise.sigma / _PLACES))
 
     @cached_property
     def n_values(self) -> int:
-        """Places of a `CountPosterior`."""
+        """Number of entries of a `CountPosterior`."""
         return int(self._points[-1] - self._points[0]) // self.step + 1
 
     def place(self, noisy: NDArray[np.integer]) -> Ints:
-        """int64: where noisy values are in a `CountPosterior`, the ends of which are open."""
+        """int64: entries of noisy values in a `CountPosterior`, whose ends are open."""
         at = (np.clip(noisy, -_LARGEST, _LARGEST) - self._points[0]) // self.step
         return np.asarray(np.clip(at, 0, self.n_values - 1))
 
     def is_clear(self, noisy: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which noisy values need no prior."""
+        """bool: which noisy values need no prior."""
         return np.asarray(noisy > int(_CLEAR * self.noise.sigma))
 
 
 @lru_cache(maxsize=32)
 def deconvolution(noise: Noise) -> Deconvolution:
-    """Make the estimator for some noise, once."""
+    """Make the estimator for a noise distribution; cached."""
     return Deconvolution(noise)
 
 
@@ -229,7 +229,7 @@ class CellPosteriors:
     """Posteriors of the cells of a table.
 
     Attributes:
-        rule: for the noise of the table.
+        rule: the estimator for the noise of the table.
         classes: posteriors of the classes of its cells.
     """
 
@@ -238,7 +238,7 @@ class CellPosteriors:
 
     @classmethod
     def of(cls, rule: Deconvolution, seen: Sequence[Ints]) -> "CellPosteriors":
-        """Posteriors of all classes, given how many noisy values of each are in each bin."""
+        """Compute posteriors of all classes from the number of noisy values in each bin."""
         table = rule.fit(np.sum(seen, axis=0))
         weights = [rule.fit(one, table) for one in seen] if len(seen) > 1 else [table]
         return cls(rule, [rule.posterior(weight) for weight in weights])
@@ -248,8 +248,8 @@ class CellPosteriors:
 
         Args:
             kind: their classes.
-            noisy: what was measured.
-            number: what is published.
+            noisy: their noisy values.
+            number: their published numbers.
         """
         noisy = np.clip(noisy, -_LARGEST, _LARGEST)
         least, most = np.minimum(noisy, number), np.maximum(noisy, number)
@@ -277,7 +277,7 @@ class CellPosteriors:
 
 
 def _shortest(probability: Floats) -> tuple[Ints, Ints]:
-    """The shortest range of rows that leaves out no more than `MISSED` of each column."""
+    """Find the shortest range of rows that leaves out at most `MISSED` of each column."""
     n_rows, n_columns = probability.shape
     below = np.vstack([np.zeros(n_columns), np.cumsum(probability, axis=0)])
     low, high = np.zeros((2, n_columns), np.int64)

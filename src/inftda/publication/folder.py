@@ -1,10 +1,10 @@
 """The folder of a release: its public files, and unexpected files beside them.
 
-`areas.csv` lists the finest areas with all that they lie in. `places.parquet` is there if more is
-known of the areas: names, locations and outlines, one row for each area of every level, coarse to
-fine, in the order of the hierarchy. Locations and outlines are those of finest areas. What is not
-known is an empty text or not-a-number, so that every cell has a value. Readers need not trust
-these files: they follow from the areas bit for bit, and nothing else fits into them.
+`areas.csv` lists the finest areas with the areas that contain them. `places.parquet` exists if
+names, locations or outlines are known: one row for each area of every level, coarse to fine, in the
+order of the hierarchy. Locations and outlines are those of finest areas. Unknown entries are an
+empty text or not-a-number, so every cell has a value. Readers need not trust these files: their
+bytes follow from the areas, and nothing else fits into them.
 """
 
 from collections.abc import Sequence
@@ -47,13 +47,13 @@ SCHEMA: Final = pa.schema(
         pa.field("outline", pa.binary(), nullable=False),
     ]
 )
-#: Bytes of all outlines of a release together, at most.
+#: Largest size of all outlines of a release together, in bytes.
 MAX_OUTLINES: Final = 256 << 20
 _TEXTS: Final = ["level", "code", "name"]
 
 
 def save_places(path: Path | pa.NativeFile, hierarchy: Hierarchy) -> None:
-    """Write the file: it follows from the hierarchy and its places."""
+    """Write names, locations and outlines; the file follows from the hierarchy and its places."""
     table = _as_table(hierarchy)
     if table.column("outline").nbytes > MAX_OUTLINES:
         raise HierarchyError(
@@ -71,7 +71,7 @@ def save_places(path: Path | pa.NativeFile, hierarchy: Hierarchy) -> None:
 
 
 def read_places(path: Path, hierarchy: Hierarchy) -> Places:
-    """Read the areas of a hierarchy from a file, which must hold nothing else."""
+    """Read names, locations and outlines from a file, which must hold nothing else."""
     levels, codes = _areas(hierarchy)
     listed = [levels, codes, repeated("x" * MAX_NAME, 1)]
     parts = row_groups(path, SCHEMA, listed, most_rows=len(codes), most_bytes=2 * MAX_OUTLINES)
@@ -85,7 +85,7 @@ def read_places(path: Path, hierarchy: Hierarchy) -> Places:
         raise ReleaseError(
             f"{path.name} does not say what it should ({problem}); {DAMAGED}"
         ) from None
-    # Whatever was left out above stands in no file that is written from what was read.
+    # The file is written again from these columns, so any other content is found.
     again = _as_table(known)
     is_same = all(
         np.array_equal(found, expected, equal_nan=True)
@@ -172,7 +172,7 @@ def places_name(areas_file: str) -> str:
 
 
 def axis_entries(tree: Tree) -> tuple[AxisEntry, ...]:
-    """What a manifest states about the axes of a tree."""
+    """Entries of a manifest for the axes of a tree."""
     files = areas_names([axis.hierarchy.fingerprint for axis in tree.axes])
     return tuple(
         AxisEntry(axis.name, axis.hierarchy.level_names, file, axis.hierarchy.fingerprint)
@@ -181,7 +181,7 @@ def axis_entries(tree: Tree) -> tuple[AxisEntry, ...]:
 
 
 def areas_text(hierarchy: Hierarchy) -> bytes:
-    """The file of a hierarchy, in the order of its rows: it follows from these, bit for bit."""
+    """Contents of the file of a hierarchy, in the order of its rows."""
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - only whole releases need it
 
     sink = pa.BufferOutputStream()
@@ -190,12 +190,12 @@ def areas_text(hierarchy: Hierarchy) -> bytes:
 
 
 def write_areas(folder: Path, tree: Tree) -> tuple[AxisEntry, ...]:
-    """Write the areas of all axes, and what else is said of them; their entries for a manifest."""
+    """Write the areas of all axes and their places; return their entries for a manifest."""
     entries = []
     for entry, axis in zip(axis_entries(tree), tree.axes, strict=True):
         (folder / entry.file).write_bytes(areas_text(axis.hierarchy))
         places = folder / places_name(entry.file)
-        # Of axes with the same areas the first that knows more of them says it.
+        # If axes have the same areas, places come from the first axis that has any.
         if not axis.hierarchy.places.is_empty and not places.exists():
             save_places(places, axis.hierarchy)
         entries.append((entry, places))
@@ -210,7 +210,7 @@ def write_areas(folder: Path, tree: Tree) -> tuple[AxisEntry, ...]:
 
 
 def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) -> Tree:
-    """The tree of a release, or of what was made from one, with the areas of its folder."""
+    """Read the tree of a release, or of an estimate, with the areas of its folder."""
     files = areas_names([axis.fingerprint for axis in entries])
     if files != tuple(axis.file for axis in entries):
         raise ReleaseError(
@@ -245,7 +245,7 @@ def _read_areas(file: Path) -> Hierarchy:
 
 
 def check_release(folder: Path) -> None:
-    """Complain unless a folder is a release with nothing else in it, and may be replaced."""
+    """Refuse a folder that is no release or holds other files, and so must not be replaced."""
     try:
         others = unexpected_files(folder, Manifest.read(folder / MANIFEST_FILE))
     except ReleaseError as problem:
@@ -261,7 +261,7 @@ def check_release(folder: Path) -> None:
 
 
 def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
-    """Everything of a release but its numbers, which are there."""
+    """Write all files of a release except its numbers, which are written before."""
     has_measurements = manifest.measurements != "none"
     manifest = replace(
         manifest,
@@ -273,7 +273,7 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
 
 
 def own_files(folder: Path, manifest: Manifest) -> list[Path]:
-    """What is in a folder and is a plain file of its release."""
+    """Plain files in a folder that belong to its release."""
     axes = manifest.tree.axes
     # Not the files that the manifest names: anything in the folder could be one of these.
     areas = areas_names([axis.fingerprint for axis in axes])

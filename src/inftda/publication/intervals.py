@@ -1,23 +1,22 @@
-"""One interval for every published number, from what was measured; stated as 95 %.
+"""Intervals of published numbers, computed from the measurements and stated as 95 %.
 
 1. A number that is one measured cell of a level of the tree has the interval of
    `inftda.publication.empirical_bayes`.
 2. A total that was measured has the interval of its noise: it is looked up by area and not selected
    by its size.
-3. Any other number is a sum of cells: as large ones as lie in it as a whole, so that a cell counts
-   if its parent lies in it only in part. What was measured of these is the truth and independent
-   noise of a known distribution, whatever was released: whether a cell was measured depends on the
-   noise of the levels above alone. So the noise of the sum is known, too. Few sums by several axes
-   are reconciled with all that was measured of several of them together; of many sums, one that a
-   cross table has with less noise is taken from there.
+3. Any other number is a sum of cells: the coarsest cells that lie in it as a whole. Whether a cell
+was measured depends only on the noise of coarser levels, so its measurement is the true count plus
+independent noise of a known distribution, and the noise of the sum is known. If an answer has few
+sums by several axes, they are reconciled with all measurements of several of them together;
+otherwise a sum that a cross table measured with less noise is taken from there.
 
-What cannot be measured so are cells that lie in a sum in part and were not divided further. Rule 1
-gives them a mean, of which the sum has the share that published totals of areas have. Nothing is
-known of how they are really divided, so the variance is the largest that counts with these means
-can have: all of a cell in one place.
+The exception are cells that lie in a sum only in part and were not divided further. Rule 1 gives
+them a mean, and the sum gets the share of it that published totals of areas imply. Their true
+division is unknown, so the variance is the largest that counts with these means can have: the whole
+cell in one place.
 
-Post-processing: nothing but the release goes in. Which levels and names a number is asked for by
-makes no difference: only the finest areas that it sums up do.
+This is post-processing of the release. An interval depends only on the finest areas that a number
+sums up, not on the levels and names in the query.
 """
 
 import math
@@ -50,22 +49,22 @@ from inftda.util.kernels import kernel
 
 Ints = NDArray[np.int64]
 
-#: Classes of expected size: a factor from one to the next, in standard deviations of the noise.
+#: Classes of expected size, in standard deviations of the noise: ratio of consecutive classes.
 _FIRST_SIZE, _LAST_SIZE, _FACTOR = math.exp(-6), math.exp(4), 8.0
 _SIZES: Final = 1 + int(math.log(_LAST_SIZE / _FIRST_SIZE) / math.log(_FACTOR))
-#: A class has so many cells, or is joined with the next; cells within one area, half as many.
+#: Fewest cells of a class; a smaller one is joined with the next. Half as many within one area.
 _LEAST_CELLS: Final = 400
-#: Of the noise of a sum, outside of an interval that is stated as 95 %: what is published agrees
-#: with the sum in part, and intervals are extended to hold it.
+#: Part of the noise of a sum outside of an interval that is stated as 95 %. It is larger than 5 %,
+#: because intervals are extended to contain the published number.
 _MISSED_SUM: Final = 0.07
-#: Sums of more draws of Laplace noise are normal.
+#: Sums of more draws of Laplace noise than this are taken as normal.
 _FEW: Final = 8
-#: Up to so many sums by several axes are reconciled with what was measured of several of them.
+#: Largest number of sums by several axes that are reconciled with measurements of several of them.
 _MOST_ROWS: Final = 1 << 16
-#: No count is larger.
+#: Upper limit of a count.
 _LARGEST: Final = 1 << 62
-#: Shares of additional dimensions may be wrong for all small cells alike: this part of the mean is
-#: one more deviation.
+#: Shares of additional dimensions may have a common error in all small cells: this part of the mean
+#: is its standard deviation.
 _SHARED_ERROR: Final = 0.5
 
 
@@ -73,11 +72,11 @@ class Intervals:
     """Intervals of the numbers of one release.
 
     Args:
-        tree: its axes and levels.
-        measured: what was measured, all of it or totals only.
+        tree: axes and levels of the release.
+        measured: the measurements, all of them or totals only.
         areas: int32[leaves] for each axis, of the released leaves.
         flow: int64[leaves].
-        is_public: whether the total of everything is.
+        is_public: whether the overall total is public.
     """
 
     def __init__(
@@ -88,12 +87,12 @@ class Intervals:
         self._known = dict[tuple[int, ...], tuple[_Rows, _Sums]]()
 
     def of(self, depths: Sequence[int], areas: Areas, number: Ints) -> Ends:
-        """Lower and upper ends of numbers between areas of some level of each axis.
+        """Compute lower and upper ends of numbers for areas of one level of each axis.
 
         Args:
             depths: level of each axis, 0 where it is summed up.
             areas: int32[n] for each axis.
-            number: int64[n], what is published; intervals hold it.
+            number: int64[n], the published numbers; intervals contain them.
         """
         return self.of_groups(groupings(self._tree, self._named(depths)), areas, number)
 
@@ -102,12 +101,12 @@ class Intervals:
         return {axis.name: axis.hierarchy.level_name(depth) for axis, depth in axes if depth}
 
     def of_groups(self, asked: Sequence[Grouping], groups: Areas, number: Ints) -> Ends:
-        """Lower and upper ends of rows of an answer.
+        """Compute lower and upper ends of rows of an answer.
 
         Args:
-            asked: what is summed up, for each axis.
+            asked: grouping of each axis.
             groups: int32[rows] for each axis, the groups of each row.
-            number: int64[rows], what is published; intervals hold it.
+            number: int64[rows], the published numbers; intervals contain them.
         """
         if not len(number):
             return number, number
@@ -122,10 +121,10 @@ class Intervals:
         return np.minimum(np.maximum(low, 0), number), np.maximum(high, number)
 
     def noise_share(self, level: TreeLevel) -> float:
-        """Mean probability of the published numbers of a level that they are noise.
+        """Mean probability that a published number of a level is noise.
 
-        A number is noise if its true one is below half a standard deviation of the noise: nobody
-        could tell it from 0. Only children, which were not measured, are left out.
+        A number is noise if the true number is below half a standard deviation of the noise, and so
+        cannot be distinguished from 0. Only children, which were not measured, are left out.
         """
         cells = next((one for one in self._levels if one.level.index == level.index), None)
         if cells is None:
@@ -146,7 +145,7 @@ class Intervals:
 
     @cached_property
     def _moments(self) -> list[tuple[Floats, Floats]]:
-        """Mean and variance of all cells of each level but the last one, which nothing divides."""
+        """Mean and variance of all cells of each level except the last, which is not divided."""
         found = list[tuple[Floats, Floats]]()
         for number, cells in enumerate(self._levels[:-1]):
             mean, variance = cells.posteriors.moments(cells.kind, cells.table.value)
@@ -157,7 +156,7 @@ class Intervals:
                 is_there = at >= 0
                 above = np.where(is_there, found[-1][0][at], above)
                 above_variance = np.where(is_there, found[-1][1][at], above_variance)
-            # Means of siblings come as near to their parent's as their variances allow.
+            # Means of siblings are moved towards their parent's, in proportion to their variances.
             off = above - cells.summed(mean)
             off /= np.maximum(cells.summed(variance) + above_variance, 1e-9)
             mean += variance * np.repeat(off, cells.sizes)
@@ -166,7 +165,7 @@ class Intervals:
 
     @cached_property
     def _weights(self) -> list[Floats]:
-        """float64[finest areas] for each axis: what part of a cell is expected in each."""
+        """float64[finest areas] for each axis: expected share of a cell in each area."""
         areas, flow = self._leaves
         return [
             1 + np.bincount(of, flow, axis.hierarchy.n_areas(axis.hierarchy.depth)).astype(float)
@@ -174,7 +173,7 @@ class Intervals:
         ]
 
     def _find_cells(self, rows: "_Rows", sums: "_Sums") -> None:
-        """Take rows that are one cell of a level of the tree."""
+        """Fill in rows that are one cell of a level of the tree."""
         for cells in self._levels:
             row, areas = rows.alone(cells.level.depths)
             at = cells.find(areas)
@@ -182,7 +181,7 @@ class Intervals:
             sums.take_cells(row[is_there], cells, at[is_there])
 
     def _sum_up(self, rows: "_Rows", sums: "_Sums") -> None:
-        """Sum up cells of the tree to the rows that are no cell of it."""
+        """Fill in all other rows with sums of cells of the tree."""
         rows = rows.part(np.flatnonzero(~sums.is_known))
         if not len(rows.row) or not self._levels:
             return
@@ -205,13 +204,13 @@ class Intervals:
             sums.put(left.row, parts)
 
     def _are_few(self, depths: Sequence[int]) -> bool:
-        """Whether numbers between areas of these levels are sums by several axes, and few."""
+        """Whether numbers at these levels are sums by several axes, and few enough to reconcile."""
         if min(depths) < 0 or sum(depth > 0 for depth in depths) < 2:
             return False
         return Marginal(self._tree.axes, tuple(depths)).n_nodes <= _MOST_ROWS
 
     def _reconciled(self, depths: tuple[int, ...]) -> "tuple[_Rows, _Sums]":
-        """All numbers between areas of some levels, whoever asks for which of them."""
+        """All reconciled numbers at some levels, whichever of them are queried."""
         if depths not in self._known:
             asked = groupings(self._tree, self._named(depths))
             sizes = [len(axis.codes) for axis in asked]
@@ -222,7 +221,7 @@ class Intervals:
         return self._known[depths]
 
     def _tiled(self, rows: "_Rows") -> "_Sums":
-        """Cells of the tree summed up to rows."""
+        """Sum up cells of the tree to rows."""
         parts = _Sums(len(rows.row))
         for number, cells in enumerate(self._levels):
             row, at, undivided = cells.tiles(rows)
@@ -237,11 +236,11 @@ class Intervals:
         return parts
 
     def _reconcile(self, rows: "_Rows", depths: Sequence[int], parts: "_Sums") -> None:
-        """Bring sums nearer to what was measured of several of them together.
+        """Reconcile sums with measurements of several of them together.
 
-        Such a measurement moves the sums in its cell by their parts of the variance, and takes as
-        much of the variance away as in a table whose sums are all alike. Where all marginal totals
-        were measured, the rest is the part that they do not determine.
+        A measurement moves the sums in its cell in proportion to their variances, and reduces the
+        variance as it would if all sums had the same one. Where all marginal totals were measured,
+        the remaining variance is the part that they do not determine.
         """
         noise, shared = parts.variance.copy(), np.zeros(len(parts.n))
         if any(map(_is_further, rows.asked)):
@@ -254,7 +253,8 @@ class Intervals:
             if not len(row):
                 continue
             cell, sigma2 = cell[row], table.noise.sigma**2
-            # Shares of additional dimensions are wrong alike unless all of them is summed up.
+            # Shares of an additional dimension have a common error, unless it is summed up
+            # completely.
             shown = zip(rows.asked, table.depths, strict=True)
             is_shown = any(depth for one, depth in shown if _is_further(one))
             alike = np.bincount(cell, shared[row], n) * is_shown
@@ -269,7 +269,7 @@ class Intervals:
         parts.variance = noise + shared**2
 
     def _take_better(self, rows: "_Rows", sums: "_Sums") -> None:
-        """Take what cross tables have with less noise."""
+        """Replace sums that cross tables measured with less noise."""
         for number, table in zip(self._measured.levels, self._measured.tables, strict=True):
             if number:
                 continue
@@ -283,7 +283,7 @@ class Intervals:
             parts.add(row, table.value[at], table.noise)
             is_whole = size == rows.size
             parts.is_known = is_whole
-            if sum(map(bool, table.depths)) < 2:  # totals, or the one of everything
+            if sum(map(bool, table.depths)) < 2:  # totals, or the overall total
                 cells = _TotalCells(table)
                 is_one = is_whole[row] & (parts.n[row] == 1)
                 parts.take_cells(row[is_one], cells, at[is_one])
@@ -292,13 +292,13 @@ class Intervals:
 
 
 class _Rows:
-    """Rows of an answer, found by the groups of their axes.
+    """Rows of an answer, indexed by the groups of their axes.
 
     Attributes:
-        asked: what is summed up, for each axis.
+        asked: grouping of each axis.
         groups: int32[rows] for each axis.
-        row: int64[rows], where they are in the answer.
-        size: float64[rows], finest cells in each.
+        row: int64[rows], position in the answer.
+        size: float64[rows], number of finest cells.
     """
 
     def __init__(self, asked: Sequence[Grouping], groups: Areas, row: Ints | None = None) -> None:
@@ -310,7 +310,7 @@ class _Rows:
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints]:
-        """Keys of the rows, ascending, and which row each is."""
+        """Keys of the rows in ascending order, and the row of each key."""
         key = self._keys(self.groups)
         order = np.argsort(key, kind="stable")
         return key[order], order
@@ -327,7 +327,7 @@ class _Rows:
         return _Rows(self.asked, tuple(of[which] for of in self.groups), self.row[which])
 
     def coarsest(self) -> Ints:
-        """int64[axes, rows]: the coarsest level of which a row is one area; -1 if it is of none."""
+        """int64[axes, rows]: the coarsest level at which a row is one area; -1 if there is none."""
         found = np.full((len(self.asked), len(self.row)), -1)
         for at, axis, group in zip(found, self.asked, self.groups, strict=True):
             for depth in reversed(range(axis.axis.hierarchy.depth + 1)):
@@ -335,7 +335,7 @@ class _Rows:
         return found
 
     def cells_of(self, table: NoisyTable, depths: Sequence[int]) -> Ints:
-        """The cell of a table of coarser levels that each row lies in; -1 if it was not measured.
+        """Find the cell of a coarser table that contains each row; -1 if it was not measured.
 
         Rows are the areas of these levels, by their numbers.
         """
@@ -348,7 +348,7 @@ class _Rows:
         return find_rows(table.areas, tuple(above))
 
     def find(self, groups: Sequence[NDArray[np.integer]]) -> Ints:
-        """int64: the row with these groups, -1 where none has."""
+        """int64: the row with these groups, -1 if there is none."""
         known, order = self._order
         key = self._keys(groups)
         at = np.minimum(np.searchsorted(known, key), len(known) - 1)
@@ -359,7 +359,7 @@ class _Rows:
         return [axis.at(depth) for axis, depth in zip(self.asked, depths, strict=True)]
 
     def leaves(self, depths: Sequence[int], areas: Areas) -> Floats:
-        """float64: finest cells in some cells."""
+        """float64: number of finest cells in each of some cells."""
         size = np.ones(len(areas[0]))
         for axis, depth, of in zip(self.asked, depths, areas, strict=True):
             size *= axis.axis.hierarchy.leaves_under(depth)[of]
@@ -375,7 +375,7 @@ class _Rows:
         return row, tuple(area[row] for area in found)
 
     def inside(self, table: NoisyTable) -> tuple[Ints, Ints]:
-        """Rows and cells: the cells of a table that lie in a row as a whole."""
+        """Pair rows with the cells of a table that lie in them as a whole."""
         nothing = np.empty(0, np.int64)
         of_areas = self.at(table.depths)
         if not all((group >= 0).any() for group in of_areas):
@@ -394,18 +394,18 @@ class _Rows:
         value: Floats,
         weights: Sequence[Floats],
     ) -> Floats:
-        """What rows have of cells that lie in them in part, and that nothing divides.
+        """Compute shares of rows in undivided cells that lie in them only in part.
 
-        With a share s of a cell of mean m and mean square q, a row has s m of it, and at most the
-        variance s q - s^2 m^2. Cells are summed up by a key for each axis: the group, if the area
-        lies in one, and otherwise the area. A row looks up the keys that it has a share of, axis by
-        axis, so that nothing is worked out that no row asks for.
+        With a share s of a cell of mean m and mean square q, a row has s m of it, with a variance
+        of at most s q - s^2 m^2. Cells are summed up by a key for each axis: the group, if the area
+        lies in one, and otherwise the area. A row looks up its keys axis by axis, so only needed
+        values are computed.
 
         Args:
             depths: levels of the cells.
-            areas: of the cells.
+            areas: their areas.
             value: float64[3, cells], m, q and m^2.
-            weights: float64[finest areas] for each axis, which shares go by.
+            weights: float64[finest areas] for each axis, which determine shares.
 
         Returns:
             float64[3, rows]: sums of s m, s q and s^2 m^2.
@@ -439,12 +439,12 @@ class _Rows:
 
 
 def _is_further(axis: Grouping) -> bool:
-    """Whether the areas of an axis other than origin and destination are shown."""
+    """Whether an additional dimension is shown."""
     return bool(axis.needed) and axis.name not in {ORIGIN, DESTINATION}
 
 
 def _single(axis: Grouping, depth: int) -> NDArray[np.int32]:
-    """int32[groups]: the area of a level that a group is; -1 if it is none, or several."""
+    """int32[groups]: the area of a level that equals a group; -1 if there is none."""
     group, n = axis.at(depth), len(axis.codes)
     area = np.flatnonzero(group >= 0)
     leaves = axis.axis.hierarchy.leaves_under(depth)
@@ -459,14 +459,14 @@ def _single(axis: Grouping, depth: int) -> NDArray[np.int32]:
 
 @dataclass(frozen=True)
 class _Spread:
-    """How areas of a level of an axis are shared out among groups of it.
+    """Shares of the groups of an axis in the areas of one level.
 
     Attributes:
-        key: int32[areas], the group of an area that lies in one, and otherwise the number of groups
-            and the area.
-        offsets: int64[groups + 1], slices of what follows.
-        has: int32, keys that a group has a share of.
-        share: float64, and the share.
+        key: int32[areas], the group that contains an area, and otherwise the number of groups plus
+            the number of the area.
+        offsets: int64[groups + 1], slices of the next two.
+        has: int32, keys in which a group has a share.
+        share: float64, the share.
     """
 
     key: NDArray[np.int32]
@@ -494,7 +494,7 @@ class _Spread:
         return cls(key, offsets, has[order].astype(np.int32), share[order])
 
     def pull(self, groups: NDArray[np.int32]) -> tuple[Ints, NDArray[np.int32], Floats]:
-        """For some groups: which of them, and a key that it has a share of; and the share."""
+        """Expand some groups to their keys: position of the group, key and share."""
         n = np.diff(self.offsets)[groups]
         row = np.repeat(np.arange(len(n)), n)
         at = np.arange(len(row)) - np.repeat(np.cumsum(n) - n, n) + self.offsets[groups][row]
@@ -503,17 +503,17 @@ class _Spread:
 
 @dataclass(frozen=True)
 class _LevelCells:
-    """Measured cells of one level of the tree: children of one parent follow each other.
+    """Measured cells of one level of the tree; children of one parent are consecutive.
 
     Attributes:
         level: of the tree.
-        table: what was measured, in group order.
+        table: their measurements, in group order.
         start: int64[parents + 1], slices of the cells.
         key: int64[parents], ascending.
-        parent: float64[parents], published numbers.
-        is_divided: bool[cells], whether something is published there, so that it is divided.
+        parent: float64[parents], published numbers of the parents.
+        is_divided: bool[cells], whether the published number is positive, so that it is divided.
         kind: int8[cells], class of each.
-        posteriors: of the classes.
+        posteriors: posteriors of the classes.
     """
 
     level: TreeLevel
@@ -529,7 +529,7 @@ class _LevelCells:
     def of(
         cls, level: TreeLevel, table: NoisyTable, own: Areas, above: tuple[Areas, Ints]
     ) -> "_LevelCells":
-        """Cells of a level, given the nodes that are published there and those above."""
+        """Make the cells of a level from the published nodes of that level and of the one above."""
         areas, value = table.areas, table.value
         is_first = np.zeros(len(level.parent_area), bool)
         is_first[level.child_offsets[:-1]] = True
@@ -551,7 +551,7 @@ class _LevelCells:
 
     @property
     def sizes(self) -> Ints:
-        """Cells of each parent."""
+        """Number of cells of each parent."""
         return np.diff(self.start)
 
     @property
@@ -560,11 +560,11 @@ class _LevelCells:
         return self.level.parents([of[self.start[:-1]] for of in self.table.areas])
 
     def summed(self, value: Floats) -> Floats:
-        """float64[parents]: sums over the cells of each."""
+        """float64[parents]: sums over the cells of each parent."""
         return np.add.reduceat(value, self.start[:-1]) if len(self.key) else value
 
     def find(self, areas: Areas) -> Ints:
-        """int64: the cell with these areas, -1 where there is none."""
+        """int64: the cell with these areas, -1 if there is none."""
         if not len(self.key):
             return np.full(len(areas[0]), -1)
         parents = self.level.parents(areas)
@@ -578,10 +578,10 @@ class _LevelCells:
         return self.posteriors.ends(self.kind[cell], self.table.value[cell], number)
 
     def tiles(self, rows: _Rows) -> tuple[Ints, Ints, Ints]:
-        """Cells that lie in rows as a whole where their parents do not, and undivided ones.
+        """Find the coarsest cells that lie in rows as a whole, and undivided cells.
 
         Returns:
-            Rows, and the cell in each; and cells that lie in rows in part, and are not divided.
+            Rows, the cell in each of them, and undivided cells that lie in rows only in part.
         """
         level, nothing = self.level, np.empty(0, np.int64)
         of_parents, of_cells = rows.at(level.parent_depths), rows.at(level.depths)
@@ -607,12 +607,12 @@ class _LevelCells:
 
 @dataclass(frozen=True)
 class _TotalCells:
-    """Cells of a table of totals, all of which were measured: nothing is selected."""
+    """Cells of a table of totals, all of which were measured."""
 
     table: NoisyTable
 
     def ends(self, cell: Ints, number: Ints) -> Ends:  # noqa: ARG002 - the shape of others
-        """Intervals of some cells: for an area chosen beforehand, 95 % of the noise."""
+        """Intervals of some cells: 95 % of the noise, for areas chosen beforehand."""
         noisy, half = (
             self.table.value[cell].clip(-_LARGEST, _LARGEST),
             self.table.noise.half_width(),
@@ -621,18 +621,18 @@ class _TotalCells:
 
 
 class _Sums:
-    """What was measured of the rows of an answer, with what is known of the noise.
+    """Measured sums for the rows of an answer, with their noise.
 
     Attributes:
-        is_known: bool[rows], whether it was.
-        value: float64[rows], sums of noisy values, and of means of what was not divided.
-        variance: float64[rows], of these.
-        mean: float64[rows], the part that was not divided.
-        n: int64[rows], noisy values in each.
-        n_laplace: int64[rows], those with Laplace noise.
-        source: int64[rows], table of the one cell that a row is; -1 if it is none.
-        cell: int64[rows], and the cell.
-        sources: those tables.
+        is_known: bool[rows], whether a row was measured.
+        value: float64[rows], sums of noisy values, and of means of undivided cells.
+        variance: float64[rows], variance of `value`.
+        mean: float64[rows], the part of `value` from undivided cells.
+        n: int64[rows], number of noisy values.
+        n_laplace: int64[rows], number of those with Laplace noise.
+        source: int64[rows], table of the cell that equals a row; -1 if there is none.
+        cell: int64[rows], that cell.
+        sources: these tables.
     """
 
     def __init__(self, n: int) -> None:
@@ -643,7 +643,7 @@ class _Sums:
         self.sources: list[_LevelCells | _TotalCells] = []
 
     def add(self, row: Ints, value: Ints, noise: Noise) -> None:
-        """Add noisy values, each to a row."""
+        """Add each noisy value to its row."""
         n = np.bincount(row, minlength=len(self.n))
         self.n += n
         self.value += np.bincount(row, value, len(self.n))
@@ -652,13 +652,13 @@ class _Sums:
             self.n_laplace += n
 
     def add_undivided(self, moments: Floats) -> None:
-        """Add what rows have of cells that were not divided; see `_Rows.moments`."""
+        """Add the shares of rows in undivided cells, from `_Rows.moments`."""
         self.value += moments[0]
         self.mean += moments[0]
         self.variance += np.maximum(moments[1] - moments[2], 0)
 
     def take_cells(self, row: Ints, cells: "_LevelCells | _TotalCells", cell: Ints) -> None:
-        """Rows that are one cell."""
+        """Set rows that equal one cell."""
         self.is_known[row] = True
         self.variance[row] = cells.table.noise.sigma**2
         self.source[row], self.cell[row] = len(self.sources), cell
@@ -681,7 +681,7 @@ class _Sums:
         self.sources += other.sources
 
     def ends(self, number: Ints) -> Ends:
-        """Lower and upper ends, given what is published; nothing is known of other rows."""
+        """Compute lower and upper ends; rows that were not measured have none."""
         draws = np.where(self.n_laplace > _FEW, 0, self.n_laplace)
         half = np.array([_sum_half(n) for n in range(_FEW + 1)])[draws]
         half *= np.sqrt(np.maximum(self.variance, 0))
@@ -696,9 +696,9 @@ class _Sums:
 
 @cache
 def _sum_half(n: int) -> float:
-    """Half of an interval of the sum of n draws of Laplace noise, in its own deviation.
+    """Half width of an interval for the sum of n draws of Laplace noise, in standard deviations.
 
-    For none, that of a bell curve.
+    For n = 0, the half width for a normal distribution.
     """
     noise = Noise.laplace(1_000) if n else Noise.gaussian(Fraction(10**6))
     draws = max(n, 1)
@@ -707,18 +707,18 @@ def _sum_half(n: int) -> float:
 
 
 def _ranges(start: Ints, size: Ints) -> Ints:
-    """All numbers of some ranges."""
+    """Concatenate ranges of numbers."""
     return np.asarray(np.arange(size.sum()) + np.repeat(start - (np.cumsum(size) - size), size))
 
 
 def _classified(
     level: TreeLevel, table: NoisyTable, start: Ints, parent: Floats, rule: Deconvolution
 ) -> tuple[NDArray[np.int8], CellPosteriors]:
-    """Classes of expected size of the cells of a level, and their posteriors.
+    """Classify the cells of a level by expected size, and compute posteriors of the classes.
 
-    A cell is expected to have of its parent's published number what the other cells with the same
-    area have of those with the areas of its siblings. So its own noise has no part in it. Cells
-    within one area, such as trips inside a town, are a class of their own.
+    The expected size of a cell is its parent's published number times the share of its area among
+    the areas of its siblings, in all other cells; so it does not depend on the noise of the cell.
+    Cells within one area, such as trips inside a town, are classes of their own.
     """
     area, value = table.areas[level.axis], table.value
     n_areas = len(level.parent_area)
@@ -737,7 +737,7 @@ def _classified(
         inside += n
         if inside >= _LEAST_CELLS:
             kind, inside = kind + 1, 0
-    kind = max(kind - 1, 0)  # what is left is too little for a class
+    kind = max(kind - 1, 0)  # the rest is too small for a class
     kinds[:_SIZES] = np.minimum(kinds[:_SIZES], kind)
     is_apart = n_within >= _LEAST_CELLS // 2
     kinds[_SIZES:] = kind + 1 if is_apart else kinds[:_SIZES]
@@ -747,7 +747,7 @@ def _classified(
 
 
 def _within(level: TreeLevel, areas: Areas) -> NDArray[np.bool_]:
-    """Which cells lie within one area, of the finest level that both ends are shown at."""
+    """bool: which cells lie within one area of the finest level that both ends have."""
     names = [axis.name for axis in level.axes]
     nothing = np.empty(0, bool)
     if not {ORIGIN, DESTINATION} <= {*names}:
@@ -776,7 +776,7 @@ def classify_kernel(
         known: published numbers of parents, sums and numbers of the cells with each refined area,
             and the standard deviation of the noise.
         bins: the first one, and their width.
-        code: int8[cells], written: class, and the number of classes more within one area.
+        code: int8[cells], written: class, plus the number of classes for cells within one area.
         seen: int64[classes, bins], added to.
     """
     start, area, value, within = cells

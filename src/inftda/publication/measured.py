@@ -27,14 +27,14 @@ Areas = tuple[NDArray[np.int32], ...]
 Floats = NDArray[np.float64]
 #: Lower and upper ends of intervals.
 Ends = tuple[NDArray[np.int64], NDArray[np.int64]]
-#: Where 32 bits are enough, they are half of the memory.
+#: Whole numbers in 32 bits where these are enough, which halves the memory.
 Whole = NDArray[np.int32] | NDArray[np.int64]
 #: Maps a function over items on threads.
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
-#: Families to work on: the first, and the one after the last.
+#: A range of families: the first, and the one after the last.
 Part = tuple[int, int]
 
-#: A level is worked through in at most this many parts, on however many threads.
+#: Largest number of parts of a level, for any number of threads.
 _PARTS: Final = 16
 #: Keys of nodes stay below this.
 _LARGEST_KEY: Final = 1 << 62
@@ -42,13 +42,13 @@ _LARGEST_KEY: Final = 1 << 62
 
 @dataclass(frozen=True)
 class NoisyTable:
-    """One marginal as it was measured: every value that was drawn, or some of them.
+    """Measurements of one marginal: every value that was drawn, or some of them.
 
     Attributes:
         depths: level of each axis's hierarchy, 0 where the axis is summed up.
         noise: distribution of the noise.
         areas: int32[values] for each axis, number of the area at that level.
-        value: int64[values], noisy, in group order.
+        value: int64[values], noisy counts in group order.
     """
 
     depths: tuple[int, ...]
@@ -64,11 +64,11 @@ class NoisyTable:
 
 @dataclass(frozen=True)
 class Measurements:
-    """All that was measured for a release.
+    """All measurements of a release.
 
     Attributes:
-        tables: the noised total if there is one, then for each level of the tree its table and
-            after it the cross tables of its step.
+        tables: the noisy total if there is one, then for each level of the tree its table, followed
+            by the cross tables of its step.
         levels: number of the level that each table is of; None for cross tables.
     """
 
@@ -88,7 +88,7 @@ class Measurements:
 
 
 class Families(NamedTuple):
-    """Arrays of a `Layer` that kernels take."""
+    """Arrays of a `Layer`, for kernels."""
 
     offsets: NDArray[np.int64]
     first: NDArray[np.int64]
@@ -98,7 +98,7 @@ class Families(NamedTuple):
 
 
 class CellIntervals(NamedTuple):
-    """Numbers between areas, each with an interval.
+    """Numbers of cells, each with an interval.
 
     Attributes:
         areas: int32[numbers] for each axis.
@@ -130,7 +130,7 @@ class WholeNodes(NamedTuple):
 
     @classmethod
     def joined(cls, parts: "Sequence[WholeNodes]") -> "WholeNodes":
-        """Numbers of all parts."""
+        """Concatenate the numbers of parts."""
         areas, values = zip(*parts, strict=True)
         return cls(tuple(map(np.concatenate, zip(*areas, strict=True))), np.concatenate(values))
 
@@ -140,12 +140,12 @@ class Layer:
     """One measured level: children in families, families in group order.
 
     Attributes:
-        level: of the tree.
-        areas: int32[families] for each axis, the areas of the node that is divided.
-        parent: int64[families], the child of the layer above that is divided.
+        level: the level of the tree.
+        areas: int32[families] for each axis, areas of the parent node.
+        parent: int64[families], index of the parent among the children of the layer above.
         offsets: int64[families + 1], slices of the children.
         first: int64[families], area of the first child on the refined axis; others follow.
-        noisy: whole numbers[children], what was measured; 0 for an only child.
+        noisy: whole numbers[children], noisy counts; 0 for an only child.
         child_family: int32[children], family of the layer below that divides it, -1 if none does;
             empty if there is no layer below.
         noise: distribution of the noise.
@@ -172,16 +172,16 @@ class Layer:
 
     @property
     def families(self) -> Families:
-        """What kernels take of it."""
+        """The arrays of the layer, for kernels."""
         return Families(self.offsets, self.first, self.noisy, self.child_family, self.sigma)
 
     @property
     def n_areas(self) -> int:
-        """Areas that the refined axis has here."""
+        """Number of areas of the refined axis at this level."""
         return int(self.level.child_offsets[-1])
 
     def parts(self, most: int = _PARTS) -> list[Part]:
-        """Ranges of families to work on at a time; no area of the refined axis is in two."""
+        """Split into ranges of families; each area of the refined axis is in one range."""
         refined = self.areas[self.level.axis]
         offsets = np.append(np.flatnonzero(np.diff(refined, prepend=-1)), len(refined))
         goals = np.linspace(0, len(self.noisy), most + 1)
@@ -189,7 +189,7 @@ class Layer:
         return list(pairwise(cuts.tolist()))
 
     def child_areas(self, child: NDArray[np.int64]) -> Areas:
-        """Areas on every axis of some children."""
+        """Areas of some children on every axis."""
         family = np.searchsorted(self.offsets, child, side="right") - 1
         areas = [numbers[family] for numbers in self.areas]
         areas[self.level.axis] = (self.first[family] + child - self.offsets[family]).astype(
@@ -198,7 +198,7 @@ class Layer:
         return tuple(areas)
 
     def find(self, areas: Areas) -> NDArray[np.int64]:
-        """int64: the child with these areas, -1 where there is none."""
+        """int64: the child with these areas, -1 if there is none."""
         if not len(self.first):
             return np.full(len(areas[0]), -1)
         family = find_rows(self.areas, self.level.parents(areas))
@@ -228,7 +228,7 @@ def layers_of(tree: Tree, measured: Measurements) -> list[Layer]:
 def _with_sums(
     tree: Tree, measured: Measurements, layer: Layer, by_depth: "dict[int, Totals]"
 ) -> Layer:
-    """A layer with the cross tables of its step."""
+    """Add the cross tables of its step to a layer."""
     totals = by_depth.get(layer.level.depths[layer.level.axis])
     tables = {table.depths: table for table in tree.cross_tables_at(layer.level)}
     found = [
@@ -239,7 +239,7 @@ def _with_sums(
 
 
 def find_rows(rows: Areas, wanted: Areas) -> NDArray[np.int64]:
-    """int64: which row has the areas that are wanted, -1 where none has."""
+    """int64: the row with each combination of areas, -1 if there is none."""
     n = len(rows[0])
     key = keys_of(tuple(map(np.concatenate, zip(rows, wanted, strict=True))))
     order = np.argsort(key[:n], kind="stable")
@@ -249,13 +249,13 @@ def find_rows(rows: Areas, wanted: Areas) -> NDArray[np.int64]:
 
 
 def distinct_rows(areas: Areas) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """One row for each combination of areas, and how many rows have it."""
+    """First row of each combination of areas, and the number of its rows."""
     _, row, count = np.unique(keys_of(areas), return_index=True, return_counts=True)
     return row, count
 
 
 def keys_of(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
-    """int64: equal for rows with equal areas, and otherwise in the order of these."""
+    """int64: keys that are equal for equal areas, and ordered like the areas."""
     key, largest = np.zeros(len(areas[0]), np.int64), 1
     for numbers in areas:
         size = int(numbers.max(initial=0)) + 1
@@ -268,7 +268,7 @@ def keys_of(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
 
 
 def _layer(level: TreeLevel, table: NoisyTable, finer: Layer | None) -> Layer:
-    """Families of a level: those that were measured, and only children that `finer` divides."""
+    """Make the layer of a level: measured families, and only children that `finer` divides."""
     axis, n_children = level.axis, np.diff(level.child_offsets).astype(np.int64)
     divided = level.parents(table.areas)
     is_first = np.ones(len(table.value), bool)
@@ -299,7 +299,7 @@ def _layer(level: TreeLevel, table: NoisyTable, finer: Layer | None) -> Layer:
 def _with_only(
     axis: int, areas: Areas, sizes: NDArray[np.int64], noisy: NDArray[np.int64], only: Areas
 ) -> tuple[Areas, NDArray[np.int64]]:
-    """Families of one put among the measured ones, by their refined area."""
+    """Insert families of one child among the measured ones, by their refined area."""
     joined = tuple(map(np.concatenate, zip(areas, only, strict=True)))
     order = np.argsort(joined[axis], kind="stable")
     sizes = np.concatenate([sizes, np.ones(len(only[axis]), np.int64)])
@@ -311,7 +311,7 @@ def _with_only(
 
 
 def narrow(numbers: Whole) -> Whole:
-    """In 32 bits if all fit."""
+    """Convert to 32 bits if all numbers fit."""
     ends = np.iinfo(np.int32)
     is_enough = numbers.min(initial=0) >= ends.min and numbers.max(initial=0) <= ends.max
     return numbers.astype(np.int32) if is_enough else numbers
@@ -327,23 +327,23 @@ def damaged(level: TreeLevel) -> ReleaseError:
 
 @dataclass(frozen=True)
 class Totals:
-    """Totals of the areas of one level of an axis, as measured in cross tables.
+    """Measured totals of the areas of one level of an axis, from cross tables.
 
     Attributes:
         value: float64[areas].
-        variance: float64[areas], of their noise.
+        variance: float64[areas], variance of their noise.
     """
 
     value: Floats
     variance: Floats
 
     def summed(self, above: NDArray[np.int32]) -> "Totals":
-        """Totals of larger areas; `above` says which of them each area is part of."""
+        """Sum up to larger areas; `above` has the larger area of each area."""
         value, variance = np.bincount(above, self.value), np.bincount(above, self.variance)
         return Totals(value.astype(float), variance.astype(float))
 
     def weighed(self, other: "Totals") -> "Totals":
-        """Combine two measurements of the same totals, weighed by their variances."""
+        """Combine two measurements of the same totals, weighted by their variances."""
         own = other.variance / (self.variance + other.variance)
         value = own * self.value + (1 - own) * other.value
         return Totals(value, own * self.variance)
@@ -354,14 +354,15 @@ class CrossTableSums:
     """One cross table: sums over the children of a layer.
 
     Attributes:
-        start: int64[families], the cell of each family's first child; its siblings' follow.
+        start: int64[families], the cell of each family's first child, followed by those of its
+            siblings.
         value: float64[cells].
-        variance: float64[cells], of their noise; infinite where nothing was measured.
-        area: int32[cells], refined area of each.
+        variance: float64[cells], variance of their noise; infinite where nothing was measured.
+        area: int32[cells], refined area of each cell.
         across: the additional dimension that is not summed up; None for totals.
         other: int32[cells], area on that axis; empty for totals.
-        up: int32[areas], in which of these the areas of the layer lie on that axis.
-        table: in the tree.
+        up: int32[areas], the area of that table that contains each area of the layer on that axis.
+        table: the cross table of the tree.
     """
 
     start: NDArray[np.int64]
@@ -375,7 +376,7 @@ class CrossTableSums:
 
     @classmethod
     def of_totals(cls, layer: Layer, totals: Totals, planned: CrossTable) -> "CrossTableSums":
-        """Totals of the areas that a layer refines."""
+        """Make the sums of a table of totals of the areas that a layer refines."""
         area, nothing = np.arange(layer.n_areas, dtype=np.int32), np.empty(0, np.int32)
         return cls(
             layer.first, totals.value, totals.variance, area, None, nothing, nothing, planned
@@ -385,13 +386,13 @@ class CrossTableSums:
     def of_pairs(
         cls, layer: Layer, table: NoisyTable, planned: CrossTable, across: int
     ) -> "CrossTableSums":
-        """A table with areas of two axes.
+        """Make the sums of a table with areas of two axes.
 
         Args:
             layer: the layer.
-            table: what was measured.
+            table: its measurements.
             planned: the table in the tree.
-            across: its axis beside the refined one.
+            across: its other axis.
         """
         depth = planned.depths[across]
         level, own = layer.level, layer.level.parent_area
@@ -403,7 +404,7 @@ class CrossTableSums:
         )
         if ((block < 0) & (np.diff(layer.offsets) > 1)).any():
             raise damaged(level)
-        # Only children were not measured: one more cell, of which nothing is known, is theirs.
+        # Only children were not measured: they get one more cell, with an infinite variance.
         start = np.append(first, len(area))[block]
         return cls(
             start=start,
@@ -418,9 +419,10 @@ class CrossTableSums:
 
 
 def totals_by_depth(tree: Tree, measured: Measurements, axis: int) -> dict[int, Totals]:
-    """Totals of the areas of an axis by its levels, as far as measured in cross tables.
+    """Measured totals of the areas of an axis by level, from cross tables.
 
-    Totals of finer areas say what those of coarser ones are: both are weighed by their variances.
+    Totals of coarser areas are also sums of those of finer areas; both are weighted by their
+    variances.
     """
     hierarchy = tree.axes[axis].hierarchy
     found: dict[int, Totals] = {}
@@ -430,7 +432,7 @@ def totals_by_depth(tree: Tree, measured: Measurements, axis: int) -> dict[int, 
             totals = totals.summed(hierarchy.ancestor(depth + 1, depth))
         one_way = tree.coarsest([depth if a == axis else 0 for a in range(len(tree.axes))])
         if one_way in tree.on_tree:
-            break  # from here on the tree itself has them
+            break  # the tree has the totals of all coarser levels
         table = measured_at(tree, measured, one_way)
         if table is not None and len(table.value) == hierarchy.n_areas(depth):
             value = table.value[np.argsort(table.areas[axis])].astype(float)
@@ -444,7 +446,7 @@ def totals_by_depth(tree: Tree, measured: Measurements, axis: int) -> dict[int, 
 def _sums(
     tree: Tree, measured: Measurements, layer: Layer, table: CrossTable, totals: Totals | None
 ) -> CrossTableSums | None:
-    """A table of a layer, if it was measured."""
+    """Make the sums of a cross table of a layer; None if it was not measured."""
     if table.is_whole:
         return None if totals is None else CrossTableSums.of_totals(layer, totals, table)
     values = measured_at(tree, measured, table.depths)
@@ -454,7 +456,7 @@ def _sums(
 
 
 def measured_at(tree: Tree, measured: Measurements, depths: Sequence[int]) -> NoisyTable | None:
-    """The table with the areas of these levels, if it was measured."""
+    """The measured table at these levels, if there is one."""
     wanted = tree.coarsest(depths)
     for table in measured.tables:
         if tree.coarsest(table.depths) == wanted:

@@ -1,14 +1,14 @@
 """Measurements of a release as published in `measurements.parquet`.
 
-By default this is every noisy value that was drawn; if the publisher wants a small folder, only the
-cross tables that have totals of areas. The release follows from these values and from
-nothing else, so publishing them costs no privacy (docs/proofs/measurements.md). There is never a
-selection of a table: a reader who sees only some of its values would be misled by which.
+By default the file has every noisy value that was drawn; with `measurements='totals'` only the
+cross tables with totals of areas. The release follows from these values, so publishing them uses no
+budget (docs/proofs/measurements.md). A table is always complete, because a selection of its values
+would be biased.
 
-A row is one count of one marginal: the name of the table, an area on every axis
-("all" where the table sums it up) and what was measured, unbiased and often negative. Tables
-come in the order in which they were drawn, and the counts of a table in group order: by the
-parent of the refined area, then by the other areas, the longest axis first, then by the area.
+A row is one count of one marginal: the name of the table, an area on every axis ("all" where the
+table sums it up) and the noisy count, which is unbiased and often negative. Tables come in the
+order in which they were drawn, and the counts of a table in group order: by the parent of the
+refined area, then by the other areas, the longest axis first, then by the area.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ TABLE, MEASURED = "table", "measured"
 def planned_measurements(
     tree: Tree, plan: Plan, *, only_totals: bool = False
 ) -> tuple[Measurement, ...]:
-    """What a plan measures, in the order of `Measurements.tables`; or totals of areas."""
+    """Measurements of a plan, in the order of `Measurements.tables`, or of totals of areas only."""
     known = {part.key: part for part in plan.parts}
     found = [replace(known[one.key], of_tree=one) for one in tree.marginals if one.key in known]
     return tuple(table for table in found if table.is_total or not only_totals)
@@ -75,9 +75,9 @@ def check_publishable(tables: Sequence[Measurement]) -> None:
 def write_measurements(
     path: Path | pa.NativeFile, tree: Tree, measured: Iterable[NoisyTable]
 ) -> None:
-    """Write noisy values in the order they come, those of a table in one part or several.
+    """Write noisy values in the given order; a table may come in several parts.
 
-    A row group is written while the next one is made ready.
+    A row group is written while the next one is prepared.
 
     Privacy:
         Row groups have a fixed number of rows, each table in one piece, so that the file follows
@@ -90,9 +90,9 @@ def write_measurements(
             schema,
             compression="zstd",
             use_dictionary=schema.names[:-1],
-            # Differences of noisy values take less than half of their room.
+            # Differences of noisy values take less than half of the space.
             column_encoding={MEASURED: "DELTA_BINARY_PACKED"},
-            # They would take as long as all the rest.
+            # Statistics would take as long as all other work.
             write_statistics=False,
         ) as writer,
         ThreadPoolExecutor(1, thread_name_prefix="inftda") as behind,
@@ -116,7 +116,7 @@ def write_measurements(
 
 
 def _cut(measured: Iterable[NoisyTable]) -> Iterator[list[NoisyTable]]:
-    """Values in groups of a fixed number, but for the last; at least one group."""
+    """Cut values into groups of a fixed size, except the last; at least one group."""
     group, room, is_empty = list[NoisyTable](), ROW_GROUP, True
     for table in measured:
         left = table
@@ -134,7 +134,7 @@ def _cut(measured: Iterable[NoisyTable]) -> Iterator[list[NoisyTable]]:
 def _batch(
     axes: tuple[Axis, ...], schema: pa.Schema, depths: tuple[int, ...], parts: list[NoisyTable]
 ) -> pa.RecordBatch:
-    """Rows of one table."""
+    """Make the rows of one table."""
     value = np.concatenate([part.value for part in parts])
     name = repeated(Marginal(axes, depths).name, 1)
     nowhere = as_arrow(np.zeros(len(value), np.int32))
@@ -153,10 +153,10 @@ def read_measurements(
     n_flows: int,
     only_totals: bool = False,
 ) -> Measurements:
-    """What was measured, from its file or table in memory; with `only_totals` little is kept.
+    """Read measurements from their file or a table in memory; `only_totals` saves memory.
 
-    There must be nothing but values of the published tables, in their order, each once. A file with
-    far more values than a release of `n_flows` rows can have is not read.
+    Only values of the published tables are allowed, in their order, each once. A file with far more
+    values than a release of `n_flows` rows can have is refused unread.
     """
     nothing = tuple(np.zeros(0, np.int32) for _ in tree.axes), np.zeros(0, np.int64)
     found = [[nothing] for _ in tables]
@@ -166,7 +166,8 @@ def read_measurements(
         value = as_numpy(rows.column(MEASURED).combine_chunks())
         if (np.diff(number, prepend=last) < 0).any():
             raise ReleaseError(f"{MEASUREMENTS_FILE} has tables in another order; {DAMAGED}")
-        # What a column lists may be of any level, what a row has must be of the table's.
+        # The dictionary of a column may have codes of any level, a row only those of the table's
+        # level.
         columns = [_numbers(rows.column(axis.name), _codes(axis)) for axis in tree.axes]
         ends = np.searchsorted(number, np.arange(len(tables) + 1)).tolist()
         for table, parts, (low, high) in zip(tables, found, pairwise(ends), strict=True):
@@ -187,7 +188,7 @@ def read_measurements(
                 )
             parts.append((areas, value[low:high]))
         last = int(number[-1]) if len(number) else last
-    # Arrow keeps what it has read with for the next time; there is none.
+    # Arrow keeps its buffers for further reading; there is none.
     pa.default_memory_pool().release_unused()
     return Measurements(
         tuple(map(join_parts, tables, found)),
@@ -201,7 +202,7 @@ def noisy_table(drawn: MeasuredTable) -> NoisyTable:
 
 
 def measurements_of(tree: Tree, plan: Plan, drawn: Iterable[NoisyTable]) -> Measurements:
-    """All that was drawn for a release, of which tables may come in several parts, in order."""
+    """Join the noisy counts of a release, whose tables may come in several consecutive parts."""
     nothing = tuple(np.zeros(0, np.int32) for _ in tree.axes), np.zeros(0, np.int64)
     tables = planned_measurements(tree, plan)
     parts = {table.depths: [nothing] for table in tables}
@@ -217,17 +218,17 @@ def join_parts(
     table: Measurement,
     parts: list[tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]],
 ) -> NoisyTable:
-    """A table from areas and values of its parts, which are used up."""
+    """Make a table from areas and values of its parts, which are emptied."""
     areas, values = zip(*parts, strict=True)
-    parts.clear()  # whose arrays are many times the rest of a release
+    parts.clear()  # frees arrays that are much larger than the release
     columns = tuple(map(np.concatenate, zip(*areas, strict=True)))
     return NoisyTable(table.depths, table.noise, columns, np.concatenate(values))
 
 
 def _numbers(column: pa.ChunkedArray, lists: Sequence[pa.StringArray]) -> list[NDArray[np.int32]]:
-    """Numbers of texts in each of some lists, -1 where they are not; each is in one of them."""
+    """Numbers of texts in each of some lists, -1 if not in the list; each is in one list."""
     encoded = column.combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):  # of no chunks at all
+    if isinstance(encoded, pa.ChunkedArray):  # if it has no chunks
         return [np.zeros(0, np.int32) for _ in lists]
     known = [find_texts(encoded.dictionary, texts) for texts in lists]
     if (np.max(known, axis=0, initial=-1) < 0).any():

@@ -1,4 +1,4 @@
-"""Cells of a level with their numbers, paired with those of another table, and classes of size."""
+"""Number the cells of a level, match them with cells of another table, classify their sizes."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from inftda.publication.parquet import Areas
 from inftda.tree import Marginal
 
-#: Up to this number of cells a level is summed up in a dense array.
+#: Largest number of cells of a level that is summed up in a dense array.
 DENSE_CELLS = 1 << 22
-#: Beyond this number of cells a cell has no 64-bit number; such levels are left out.
+#: Largest number of cells that have 64-bit numbers; larger levels are left out.
 MAX_CELLS = 1 << 62
 #: Lower ends of the classes of size; the last class is open.
 CLASS_STARTS = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
@@ -18,14 +18,14 @@ CLASS_STARTS = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1
 
 @dataclass(frozen=True)
 class NumberedCells:
-    """Non-zero cells of one level: their numbers, ascending, and values."""
+    """Non-zero cells of one level: ascending numbers, and values."""
 
     number: NDArray[np.int64]
     value: NDArray[np.int64]
 
     @classmethod
     def of(cls, marginal: Marginal, areas: Areas, flow: NDArray[np.int64]) -> "NumberedCells":
-        """Leaves summed up to the cells of a marginal, of which there must be fewer than 2^62."""
+        """Sum up leaves to the cells of a marginal with fewer than 2^62 cells."""
         if marginal.n_nodes <= DENSE_CELLS:
             # In integers: a floating-point sum is not exact from 2^53 on, and totals may be larger.
             value = np.zeros(marginal.n_nodes, np.int64)
@@ -41,7 +41,7 @@ class NumberedCells:
 def match_cells(
     released: NumberedCells, truth: NumberedCells
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Truth of each released cell (0 if it has none), and which true cells are missing."""
+    """True value of each released cell (0 if missing), and which true cells are missing."""
     index = np.searchsorted(truth.number, released.number)
     is_there = index < len(truth.number)
     is_there[is_there] = truth.number[index[is_there]] == released.number[is_there]

@@ -1,13 +1,12 @@
-"""Tables of a release as Parquet files, each of which follows from its rows bit for bit.
+"""Tables of a release as Parquet files, whose bytes follow from their rows.
 
 Flows stand in one order, that of the last step down the tree: by the parent of the area on the
 axis that is refined last, then by the areas on the other axes, the one with most areas first,
-then by the area itself. Row groups have a fixed size and list the codes that occur in them. So
-nothing about how a release was made shows in its files, and anybody can check a file by writing it
-again from its rows.
+then by the area itself. Row groups have a fixed size and list the codes that occur in them. So a
+file reveals nothing about how the release was made, and anybody can check it by writing it again
+from its rows.
 
-Files may be forged: what they state is compared with what a release can have before
-their rows are read.
+Files may be forged, so their metadata is checked before their rows are read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,11 +26,11 @@ from inftda.publication.query import FLOW
 from inftda.tree import Tree, TreeLevel
 from inftda.util.tabular import as_arrow, as_numpy, find_texts
 
-#: Rows of a row group: enough that the codes in use are written few times.
+#: Rows of a row group; large, because the codes in use are written once for each.
 ROW_GROUP: Final = 1 << 20
-#: Codes of areas, as columns hold them: the number of each in a list of those that occur.
+#: Type of columns of codes: numbers in a dictionary of the codes that occur.
 CODE: Final = pa.dictionary(pa.int32(), pa.string())
-#: Bytes of a number in a row, at most, and of what is said of a column chunk besides its texts.
+#: Largest number of bytes of a number in a row, and of the metadata of a column chunk.
 _NUMBER, _CHUNK = 16, 1 << 12
 
 Areas = tuple[NDArray[np.int32], ...]
@@ -45,7 +44,7 @@ class Flows(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Sum of all flows, in halves: numbers made for it would sum to anything in 64 bits."""
+        """Sum of all flows, in two halves, because forged flows could overflow 64 bits."""
         return (int((self.flow >> 32).sum()) << 32) + int((self.flow & 0xFFFFFFFF).sum())
 
 
@@ -77,9 +76,9 @@ def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Flows) -> None:
 
 
 def read_flows(source: pa.Table | Path, tree: Tree, *, n_flows: int = 0) -> Flows:
-    """Released leaves from a table or its file, which must hold nothing but flows between areas.
+    """Read released leaves from a table or its file, which must hold nothing else.
 
-    A file with more rows than the manifest states (`n_flows`) is not read.
+    A file with more rows than the manifest states (`n_flows`) is refused unread.
     """
     groups: Iterable[tuple[pa.Table, Areas]]
     if isinstance(source, Path):
@@ -94,7 +93,7 @@ def read_flows(source: pa.Table | Path, tree: Tree, *, n_flows: int = 0) -> Flow
 
 
 def check_flows(path: Path, tree: Tree, n_flows: int) -> None:
-    """Compare what a file of flows states of itself with the manifest; no row is read."""
+    """Compare the metadata of a file of flows with the manifest; no row is read."""
     n_cells = tree.levels[-1].n_nodes
     if n_flows > n_cells:
         raise ReleaseError(
@@ -110,7 +109,7 @@ def check_flows(path: Path, tree: Tree, n_flows: int) -> None:
 
 
 def flow_groups(path: Path, tree: Tree, n_flows: int) -> Iterator[tuple[pa.Table, Areas]]:
-    """The rows of a file of flows and their areas, group by group; each cell once and in order."""
+    """Yield the rows of a file of flows and their areas by row group; each cell once, in order."""
     last = _nowhere(tree)
     for rows in row_groups(path, *_expected(tree), most_rows=n_flows):
         areas = _known_areas(tree, rows)
@@ -122,7 +121,7 @@ def flow_groups(path: Path, tree: Tree, n_flows: int) -> Iterator[tuple[pa.Table
 
 
 def _known_areas(tree: Tree, rows: pa.Table) -> Areas:
-    """The areas of some rows, all of which must be areas of the tree."""
+    """Find the areas of some rows, all of which must be areas of the tree."""
     areas = leaf_areas(tree, rows)
     for axis, numbers in zip(tree.axes, areas, strict=True):
         if (numbers < 0).any():
@@ -134,7 +133,7 @@ def _known_areas(tree: Tree, rows: pa.Table) -> Areas:
 
 
 def _expected(tree: Tree) -> tuple[pa.Schema, list[pa.StringArray]]:
-    """Columns of a file of flows, and the codes that those of the axes may hold."""
+    """Schema of a file of flows, and the allowed codes of its axes."""
     codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
     return schema_of((axis.name for axis in tree.axes), FLOW), codes
 
@@ -156,7 +155,7 @@ def group_keys(level: TreeLevel, areas: Areas) -> list[NDArray[Any]]:
 
 
 def is_ascending(keys: Sequence[NDArray[Any]]) -> bool:
-    """Whether each row comes after the one before it, by one key after the other."""
+    """Whether rows are in strictly ascending order of their keys."""
     n = max(len(keys[0]) - 1, 0)
     is_after, is_same = np.zeros(n, bool), np.ones(n, bool)
     for numbers in keys:
@@ -166,7 +165,7 @@ def is_ascending(keys: Sequence[NDArray[Any]]) -> bool:
 
 
 def in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryArray:
-    """Codes by number, with a dictionary of only those that occur: it is written each time."""
+    """Codes by number, with a dictionary of the codes that occur."""
     used = np.zeros(len(codes), bool)
     used[numbers] = True
     index = np.cumsum(used, dtype=np.int32) - np.int32(1)
@@ -176,9 +175,10 @@ def in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryAr
 
 
 def numbers_of(column: pa.ChunkedArray, codes: pa.StringArray) -> NDArray[np.int32]:
-    """int32: number of each text of a row group among known ones, -1 where it is not.
+    """int32: number of each text of a row group among known codes, -1 if unknown.
 
-    Unknown texts that the column lists count for its first row: tools show what is listed.
+    An unknown text that is only in the dictionary counts for the first row, because tools show
+    dictionaries.
     """
     if not len(column):
         return np.zeros(0, np.int32)
@@ -200,15 +200,15 @@ def row_groups(
     most_rows: int,
     most_bytes: int = 0,
 ) -> Iterator[pa.Table]:
-    """The rows of a file, group by group, texts as lists and numbers; no cell is empty.
+    """Yield the rows of a file by row group, with dictionary columns; no cell is empty.
 
-    Columns of text come first in the schema, and `texts` is what each may hold: how large it can
-    be; `most_bytes` may those have that are neither text nor numbers.
+    Columns of text come first in the schema; `texts` has the allowed values of each, which bound
+    its size. `most_bytes` bounds columns that are neither text nor numbers.
     """
     with _opened(path, schema, texts, most_rows=most_rows, most_bytes=most_bytes) as file:
         for number in range(file.num_row_groups):
             rows = file.read_row_group(number)
-            rows.validate(full=True)  # indices and letters are not checked before
+            rows.validate(full=True)  # indices and characters were not checked before
             if any(column.null_count for column in rows.columns):
                 raise ReleaseError(f"{path.name} has empty cells; {DAMAGED}")
             yield rows
@@ -223,7 +223,7 @@ def _opened(
     most_rows: int,
     most_bytes: int,
 ) -> Iterator[pq.ParquetFile]:
-    """A file whose columns, rows and sizes are such as `row_groups` may read."""
+    """Open a file after checking its columns, rows and sizes for `row_groups`."""
 
     def fail(what: str) -> ReleaseError:
         return ReleaseError(f"{path.name} {what}; {DAMAGED}")
@@ -249,7 +249,7 @@ def _opened(
 
 
 def schema_of(codes: Iterable[str], number: str) -> pa.Schema:
-    """Columns of codes, and one of whole numbers."""
+    """Schema with columns of codes, and one of whole numbers."""
     fields = [pa.field(name, CODE, nullable=False) for name in codes]
     return pa.schema([*fields, pa.field(number, pa.int64(), nullable=False)])
 
@@ -261,7 +261,7 @@ def _check_size(
     most_bytes: int,
     fail: Callable[[str], ReleaseError],
 ) -> None:
-    """Before anything is unpacked: no row group is larger than its rows can be."""
+    """Refuse row groups that are larger than their rows can be, before anything is unpacked."""
     n_groups = metadata.num_row_groups
     if n_groups > metadata.num_rows // ROW_GROUP + 1:
         raise fail("has rows in other groups than releases have")

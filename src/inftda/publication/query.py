@@ -1,7 +1,7 @@
 """Sums of released flows over areas of any level, as Arrow, pandas, polars or geopandas.
 
-Every coarser number is the sum of the finest ones, so all answers are consistent. DuckDB sums
-them up, in the same workspace as tables are read in: it opens the flows and no other file.
+Every coarser number is the sum of the finest ones, so all answers are consistent. DuckDB sums them
+up in a `Workspace`, which can open the flows and no other file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 FLOW, LISTED, LOW, HIGH, GRADE = "flow", "listed", "low", "high", "grade"
 TableFormat = Literal["arrow", "pandas", "polars"]
-#: Flows can lie on a map; other tables cannot.
+#: Formats of flows, which can be on a map; other tables cannot.
 FlowFormat = Literal["arrow", "pandas", "polars", "geopandas"]
 
 
 def sum_flows(
     table: pa.Table | Path, asked: Sequence[Grouping], values: Sequence[str] = (FLOW,)
 ) -> pa.Table:
-    """Flows summed up by the groups of each axis, in their order.
+    """Sum up flows by the groups of each axis, in their order.
 
-    `table` has the leaf flows, and `values` are its columns to sum up.
+    `table` has the leaf flows, and `values` are the columns to sum up.
     """
     with open_flows(table) as workspace:
         shown, joins, kept = [], [], ["true"]
@@ -53,7 +53,7 @@ def sum_flows(
             kept.append(f'{view}."place" >= 0')
             if axis.is_shown:
                 shown.append(f'{view}."place" AS {quoted(axis.name)}')
-        # With nothing shown there is one row, and the sum of no rows is 0.
+        # If no axis is shown, the answer has one row, and the sum of no rows is 0.
         sums = [f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in map(quoted, values)]
         columns = ", ".join([*shown, *sums])
         query = (
@@ -72,7 +72,7 @@ def sum_flows(
 
 @contextmanager
 def open_flows(table: pa.Table | Path) -> "Iterator[Workspace]":
-    """A workspace that knows the leaf flows as `flows`."""
+    """Open a workspace with the leaf flows as the table `flows`."""
     import duckdb  # noqa: PLC0415 - 0.1 s that writing a release need not pay
 
     from inftda.reading.workspace import Workspace, pattern, quote  # noqa: PLC0415 - slow to import
@@ -93,7 +93,7 @@ def open_flows(table: pa.Table | Path) -> "Iterator[Workspace]":
 
 
 def _lookup(axis: Grouping) -> pa.Table:
-    """For each finest area its code, and which group in the order of groups it belongs to."""
+    """Table of finest areas: code, and position of the group in the order of groups."""
     hierarchy = axis.axis.hierarchy
     place = np.empty(len(axis.order) + 1, np.int32)
     place[axis.order], place[LEFT_OUT] = np.arange(len(axis.order)), LEFT_OUT
@@ -103,12 +103,12 @@ def _lookup(axis: Grouping) -> pa.Table:
 
 
 def quoted(name: str) -> str:
-    """A column name as SQL takes it, whatever is in it."""
+    """Quote a column name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def with_names(table: pa.Table, asked: Sequence[Grouping]) -> pa.Table:
-    """A table of `sum_flows` with a column of names after the codes of each axis that has any."""
+    """Insert a column of names after the codes of each axis with names."""
     axes = {axis.name: axis for axis in asked}
     found: dict[str, pa.ChunkedArray] = {}
     for column, values in zip(table.column_names, table.columns, strict=True):
@@ -126,9 +126,9 @@ def with_names(table: pa.Table, asked: Sequence[Grouping]) -> pa.Table:
 
 
 def with_intervals(table: pa.Table, ends: Ends | None, number: str = FLOW) -> pa.Table:
-    """A table with columns `low`, `high` and `grade`; null where no interval is known.
+    """Add the columns `low`, `high` and `grade`; null where no interval is known.
 
-    Intervals hold the number beside them, whose column is called `number`.
+    Intervals contain the number of their row, which is in the column `number`.
     """
     columns: list[Any] = [
         pa.nulls(len(table), kind) for kind in (pa.int64(), pa.int64(), pa.string())
@@ -142,7 +142,7 @@ def with_intervals(table: pa.Table, ends: Ends | None, number: str = FLOW) -> pa
 
 
 def graded(table: pa.Table, at_least: str | None) -> pa.Table:
-    """The rows of a table of `with_intervals` whose grade is known and as good."""
+    """Keep rows of a table of `with_intervals` with this grade or a better one."""
     if at_least is None:
         return table
     best = [*GRADES]
@@ -153,7 +153,7 @@ def graded(table: pa.Table, at_least: str | None) -> pa.Table:
 
 
 def largest(table: pa.Table, top: int | None, number: str = FLOW) -> pa.Table:
-    """The rows with the largest numbers; with intervals, of those that cannot be zero."""
+    """Keep the rows with the largest numbers; with intervals, only rows that cannot be zero."""
     if top is None:
         return table
     if top < 1:
@@ -165,7 +165,7 @@ def largest(table: pa.Table, top: int | None, number: str = FLOW) -> pa.Table:
 
 
 def converted(table: pa.Table, as_: TableFormat) -> Any:
-    """A table in the form that was asked for."""
+    """Convert a table to the requested format."""
     if as_ == "arrow":
         return table
     if as_ not in get_args(TableFormat):
@@ -177,7 +177,7 @@ def converted(table: pa.Table, as_: TableFormat) -> Any:
 
 
 def converted_flows(table: pa.Table, as_: FlowFormat, asked: Sequence[Grouping]) -> Any:
-    """A table of `sum_flows` in the form that was asked for; in geopandas, with geometries."""
+    """Convert a table of `sum_flows` to the requested format; geopandas gets geometries."""
     if as_ != "geopandas":
         return converted(table, as_)
     library = _library(as_)
@@ -186,7 +186,7 @@ def converted_flows(table: pa.Table, as_: FlowFormat, asked: Sequence[Grouping])
 
 
 def _library(name: str) -> Any:
-    """A library that is brought by the user who asks for it."""
+    """Import an optional library, or explain how to install it."""
     try:
         return import_module(name)
     except ImportError:
@@ -196,10 +196,10 @@ def _library(name: str) -> Any:
 
 
 def shapes_of(table: pa.Table, asked: Sequence[Grouping]) -> NDArray[Any]:
-    """A geometry for each row, in degrees: a line if both ends are shown, otherwise the area.
+    """Make a geometry for each row, in degrees: a line if both ends are shown, otherwise the area.
 
-    Trips inside one area are lines of no length. An area is its outline at the finest level,
-    where it has one, and a point otherwise. There is none where an end has no place.
+    Trips inside one area are lines of length zero. An area is its outline at the finest level, if
+    it has one, and otherwise a point. A row has no geometry if an end has no location.
     """
     known = Gazetteer.of(axis.axis.hierarchy for axis in asked)
     ends = [
@@ -238,7 +238,7 @@ def lines(
     start: tuple[NDArray[np.float64], NDArray[np.float64]],
     end: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> NDArray[Any]:
-    """Straight lines between places, the short way round; None where a place is not known."""
+    """Make straight lines between places, by the shorter way; None if a place is not known."""
     corners = np.stack([*start, short_way(start[0], end[0]), end[1]], axis=1).reshape(-1, 2, 2)
     is_known = ~np.isnan(corners).any(axis=(1, 2))
     found = np.full(len(corners), None, object)

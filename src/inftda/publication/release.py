@@ -2,8 +2,7 @@
 
 A release is a folder with `flows.parquet` (one column per axis, and `flow`), the areas it
 refers to, `manifest.json`, and `measurements.parquet`, the noisy values behind the flows. It holds
-what was released and public parameters, nothing else computed from the truth, and nothing here ever
-sees the truth.
+released numbers and public parameters; nothing here sees true counts.
 """
 
 import os
@@ -81,8 +80,8 @@ class Release:
         manifest: the guarantee, the measurements and the public parameters.
         tree: axes and order of refinement.
         table: the leaf flows, or the Parquet file that holds them.
-        measured: noisy values that are published, if any, or the Parquet file that holds them.
-        known_fits: how the flows agree with all that was measured, if it was made just now.
+        measured: published noisy values, if any, or the Parquet file that holds them.
+        known_fits: agreement of the flows with all measurements, if the release was made just now.
     """
 
     manifest: Manifest
@@ -140,10 +139,10 @@ class Release:
             ),
         ] = "arrow",
     ) -> Any:
-        """Flows between areas of any levels: the sums of the finest flows.
+        """Sum up flows between areas of any levels.
 
-        Totals of areas that a cross table measured are the published ones, with a
-        further column `listed`: the sums of the finest flows.
+        Totals of areas that a cross table measured are the published totals, with an additional
+        column `listed`, the sums of the finest flows.
 
         Raises:
             ReleaseError: no such axis, an axis is named twice, or an area is unknown or
@@ -168,12 +167,12 @@ class Release:
     def with_intervals(
         self, table: pa.Table, asked: Sequence[Grouping], *, number: str = query.FLOW
     ) -> pa.Table:
-        """A table of `sum_flows` with columns `low`, `high` and `grade`.
+        """Add columns `low`, `high` and `grade` to a table of `sum_flows`.
 
         Args:
             table: the table.
-            asked: what was summed up.
-            number: name of the column that intervals are beside.
+            asked: grouping of each axis.
+            number: name of the column that the intervals are for.
         """
         value = table.column(number).to_numpy()
         is_whole = not any(own.needed for own in asked)
@@ -182,16 +181,15 @@ class Release:
             return query.with_intervals(table, (total, total), number)
         if self._asked_total(asked) is None:
             self.check_measurements()
-            if not value.all():  # one row, for nothing at all
+            if not value.all():  # one row, for an empty answer
                 return query.with_intervals(table, None, number)
         groups = tuple(own.numbers(table) for own in asked)
         return query.with_intervals(table, self.intervals().of_groups(asked, groups, value), number)
 
     def has_intervals(self, depths: Sequence[int]) -> bool:
-        """Whether intervals are known of the numbers at these levels of the axes.
+        """Whether numbers at these levels of the axes have intervals.
 
-        Without all measurements they are known of a total that is public, and of totals of areas
-        that cross tables measured.
+        Without all measurements, only a public total and measured totals of areas have them.
         """
         used = [number for number, depth in enumerate(self.tree.coarsest(depths)) if depth]
         if self.has_measurements:
@@ -202,13 +200,13 @@ class Release:
         return len(used) == 1 and depths[number] in self.totals_of(self.tree.axes[number].name)
 
     def _asked_total(self, asked: Sequence[Grouping]) -> int | None:
-        """The axis whose totals are asked for, if they are published beside sums of flows."""
+        """The axis of an answer that consists of published totals; None for other answers."""
         axis = asked_total(asked)
         is_total = axis is not None and asked[axis].needed in self.totals_of(asked[axis].name)
         return axis if is_total else None
 
     def intervals(self) -> "Intervals":
-        """Intervals of published numbers, from what is published of the measurements."""
+        """Intervals of published numbers, from the published measurements."""
         return self._intervals
 
     @cached_property
@@ -219,15 +217,15 @@ class Release:
         return Intervals(self.tree, self.read_published(), *self.leaves(), is_public=is_public)
 
     def _measured_totals(self, axis: int) -> dict[int, NoisyTable]:
-        """Marginal totals of an axis as measured in cross tables, by its levels."""
+        """Measured marginal totals of an axis, by level."""
         return {table.depths[axis]: table for table in self._totals.values() if table.depths[axis]}
 
     def totals_of(self, axis: str) -> Mapping[int, AreaTotals]:
-        """Totals of an axis by its levels, those that cross tables measured.
+        """Published totals of an axis by level, for the levels that cross tables measured.
 
-        With delta 0 only totals of finest areas are. Those of coarser ones are sums of flows as all
-        others, with the same intervals. Where nothing else is published, these follow from the
-        totals of finest areas, and the levels are here, too.
+        With delta 0 only totals of finest areas were measured. Totals of coarser areas are then
+        sums of flows; if no other measurements are published, their intervals follow from the
+        totals of finest areas, and their levels are included here.
         """
         if not self.has_totals:
             return {}
@@ -250,10 +248,10 @@ class Release:
         return found
 
     def fit(self, *, as_: query.TableFormat = "arrow") -> Any:
-        """How sums of flows agree with each table that was measured and is published.
+        """Agreement of sums of flows with each measured and published table.
 
-        Each measured value is compared with the sum of flows that is published for it; z is their
-        difference in standard deviations of the noise.
+        Each measured value is compared with the published sum of flows; z is their difference in
+        standard deviations of the noise.
 
         Returns:
             For each `table` the number of its `cells`; `rms_z`, the root mean square of z, right at
@@ -264,7 +262,7 @@ class Release:
 
     @cached_property
     def fits(self) -> tuple[TableFit, ...]:
-        """Measurements, and whether the published numbers fit each table."""
+        """Agreement of the published numbers with each measured table."""
         if self.known_fits is not None:
             return self.known_fits
         measured = self.measurements() if self.measured is None else self.read_published()
@@ -276,14 +274,14 @@ class Release:
         return level_uses(self)
 
     def use_at(self, depths: Sequence[int]) -> LevelUse | None:
-        """Smallest usable count at these levels of the axes; None off the levels."""
+        """Smallest usable count at these levels of the axes; None off the tree."""
         asked = self.tree.coarsest(depths)
         return next(
             (use for use in self.uses if self.tree.coarsest(use.level.depths) == asked), None
         )
 
     def leaves(self) -> Flows:
-        """The flows between finest areas, by the numbers of the areas."""
+        """Flows between finest areas, with areas by number."""
         found = read_flows(self.table, self.tree, n_flows=self.manifest.n_flows)
         if found.flow.min(initial=0) < 0:
             raise ReleaseError(
@@ -309,13 +307,13 @@ class Release:
         return {table.depths: table for planned, table in tables if planned.is_total}
 
     def measurements(self, *, only_totals: bool = False) -> Measurements:
-        """Every noisy value that was drawn for the release, table by table, or totals only."""
+        """Noisy values of the release, table by table; all of them, or totals only."""
         if not only_totals:
             self.check_measurements()
         return self.read_published(only_totals=only_totals)
 
     def check_measurements(self) -> None:
-        """Refuse what needs all measurements if they are not published."""
+        """Raise an error unless all measurements are published."""
         if not self.has_measurements:
             raise ReleaseError(
                 "this release has no measurements; its publisher can release with "
@@ -323,7 +321,7 @@ class Release:
             )
 
     def read_published(self, *, only_totals: bool = False) -> Measurements:
-        """The noisy values that are published: all of them, or totals."""
+        """Read the published noisy values: all of them, or totals."""
         tables, n_flows = self.published_tables(), self.manifest.n_flows
         return read_measurements(
             self._intact_measured, self.tree, tables, n_flows=n_flows, only_totals=only_totals
@@ -331,7 +329,7 @@ class Release:
 
     @cached_property
     def _intact_measured(self) -> pa.Table | Path:
-        """Read the measurements; the digest of their file is checked once."""
+        """The measurements, after one check of the digest of their file."""
         if self.measured is None:
             raise ReleaseError(f"the release has no {MEASUREMENTS_FILE}; {GET_AGAIN}")
         if isinstance(self.measured, Path):
@@ -339,7 +337,7 @@ class Release:
         return self.measured
 
     def published_tables(self) -> tuple[Measurement, ...]:
-        """The tables whose noisy values are published, by the guarantee."""
+        """Tables whose noisy values are published, according to the manifest."""
         return planned_measurements(
             self.tree, self.manifest.plan, only_totals=not self.has_measurements
         )
@@ -370,14 +368,14 @@ class Release:
         return f"{self.total:,} {self.manifest.counts} in all"
 
     def _uses(self) -> str:
-        """The finest level in words, where most has to be said."""
+        """State the smallest usable count of the finest level."""
         return "; ".join(use_notes(self)[-1:])
 
     def _guarantee(self) -> str:
         return self.manifest.plan.describe() if self.manifest.private else NOT_PRIVATE_LINE
 
     def in_memory(self) -> "Release":
-        """Copy that no longer needs the folder of the release."""
+        """Copy the release to memory, so that it does not need its folder."""
         table, measured, tree = self.table, self.measured, self.tree
         if isinstance(table, Path):
             groups = flow_groups(table, tree, self.manifest.n_flows)
@@ -389,7 +387,7 @@ class Release:
         return replace(self, table=table, measured=measured)
 
     def save(self, out: str | Path, *, force: bool = False) -> "Release":
-        """Write the release as a folder, atomically; one that is in a folder is copied as it is."""
+        """Write the release as a folder, atomically; a release in a folder is copied."""
         is_public = self.manifest.private
         with output_folder(out, check=check_release, force=force, is_public=is_public) as folder:
             if isinstance(self.table, Path):
@@ -405,10 +403,10 @@ class Release:
 
 
 def open_release(path: Release | str | Path) -> Release:
-    """Read a release folder, also in a store; a release that is open already is given back.
+    """Open a release folder, also in a store; an open release is returned unchanged.
 
-    Every file is compared with its digest in the manifest before it is used; the measurements,
-    which may be large, when they are first read.
+    Every file is compared with its digest in the manifest before it is used; measurements, which
+    may be large, when they are first read.
     """
     if isinstance(path, Release):
         return path

@@ -1,13 +1,12 @@
 """Reliability of a release, in words and numbers.
 
-All statements follow from the manifest and from released numbers: nothing here sees the truth, so
-no budget is used. The wording is defined here only, so that summary, page, `query` and `verify`
-agree.
+All statements follow from the manifest and from released numbers, so they use no budget. The
+wording is defined here only, so that summary, page, `query` and `verify` agree.
 
-What is said of single numbers and of levels follows from their intervals
-(`inftda.publication.intervals`): the grade of a number, the smallest usable count of a level, and
-whether most of its numbers are noise. A published number is *noise* here if its true number is
-below half of a standard deviation of the noise: nobody could tell it from 0.
+Three statements follow from intervals (`inftda.publication.intervals`): the grade of a number, the
+smallest usable count of a level, and whether most of its numbers are noise. A published number is
+*noise* here if the true number is below half of a standard deviation of the noise, and so cannot be
+distinguished from 0.
 """
 
 import math
@@ -41,32 +40,32 @@ NOT_PRIVATE: Final = (
     "NOT PRIVATE: this release was made with a seed, for testing. It gives no guarantee and must "
     "not be published."
 )
-#: The same in a line, beside other lines.
+#: Short form of that statement.
 NOT_PRIVATE_LINE: Final = "NOT PRIVATE: made with a seed, gives no guarantee, must not be published"
-#: Said of what was made from such a release: a page, an estimate.
+#: Statement about a page or an estimate of such a release.
 MADE_FROM_NOT_PRIVATE: Final = "NOT PRIVATE: made with a seed, must not be published."
-#: How good a number is, by how far off it may be: up to this part of it, or more.
+#: Grades of numbers: the largest error, as a part of the number.
 GRADES: Final = {"A": 0.1, "B": 0.25, "C": 0.5, "D": math.inf}
-#: The same in words: how far an interval goes from its number.
+#: The grades in words.
 GRADE_RULE: Final = (
     "up to "
     + ", ".join(f"{100 * part:.0f} % {grade}" for grade, part in GRADES.items() if part < 1)
     + ", or D, which may be off by more than half"
 )
-#: Flows too small to be listed are said of a total if they are more than this part of its interval.
+#: A note states unlisted flows of a total if they exceed this part of its interval.
 UNLISTED: Final = 0.5
-#: Of the numbers that can be used, no more than this part may be off by more than half.
+#: Largest part of the usable numbers that may be off by more than half.
 MOST_POOR: Final = 0.05
 _PERCENT: Final = 0.01
 #: Fewer numbers than this are too few to estimate a share.
 ENOUGH: Final = 30
 #: A level is called mostly noise if more than this part of its numbers are noise.
 MOSTLY: Final = 0.5
-#: Before there is a release: a level whose mean flow is below this part of the standard deviation.
+#: A plan warns of a level whose mean flow is below this part of the standard deviation.
 _FAR_BELOW: Final = 0.01
-#: So many tables that do not fit are named.
+#: Number of tables that do not fit that a message names.
 _NAMED: Final = 3
-#: Sums of no more noisy numbers than this are nearly as good as one.
+#: Sums of at most this many noisy numbers are nearly as accurate as one.
 _FEW: Final = 20
 
 
@@ -91,14 +90,14 @@ def grades(
 def part_off(
     number: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """By which part of itself each number may be off: the larger half of its interval."""
+    """Largest error of each number, as a part of the number: the larger half of its interval."""
     off = np.maximum(number - low, high - number)
     part = np.divide(off, number, out=np.full(len(number), math.inf), where=number > 0)
     return np.asarray(part)
 
 
 def listed_note(totals: pa.Table) -> str:
-    """What listed flows lack of totals; empty if that may be noise.
+    """State how much of totals is in unlisted flows; empty if that may be noise.
 
     `totals` has columns `flow`, `listed`, `low` and `high`.
     """
@@ -116,16 +115,16 @@ def listed_note(totals: pa.Table) -> str:
 
 
 def misfits(release: "Release") -> list[TableFit]:
-    """Tables whose published numbers disagree with what was measured.
+    """Tables whose published numbers disagree with the measurements.
 
-    Totals of areas are not among them: what is shown of these follows the measurement.
+    Totals of areas are left out, because published totals follow the measurement.
     """
     shown = {table.depths for table, _ in planned_totals(release.tree, release.manifest.plan)}
     return [fit for fit in release.fits if not fit.is_right and fit.marginal.depths not in shown]
 
 
 def misfit_warnings(release: "Release") -> list[str]:
-    """Which sums of flows not to use, since they disagree with what was measured."""
+    """Warn of sums of flows that disagree with the measurements."""
     wrong = misfits(release)
     published = {table.name for table in release.published_tables()}
     are_known = all(fit.name in published for fit in wrong)
@@ -140,7 +139,7 @@ def misfit_warnings(release: "Release") -> list[str]:
 
 
 def describe_misfits(fits: Iterable[TableFit], instead: str) -> str:
-    """Which sums do not fit, the worst first, and what to do instead; empty if all do."""
+    """Name tables that do not fit, the worst first, and the remedy; empty if all fit."""
     wrong = sorted((fit for fit in fits if not fit.is_right), key=lambda fit: -fit.rms)
     if not wrong:
         return ""
@@ -195,15 +194,15 @@ class LevelUse:
     """Smallest usable count of one level.
 
     Attributes:
-        level: which.
-        cells: what its numbers are called: flows, or cells of other tables.
-        what: what they count, in the plural.
+        level: the level.
+        cells: noun for its numbers: flows, or cells of other tables.
+        what: noun for the counted entries, in the plural.
         smallest: the smallest usable count; None if there is none.
-        n_used: how many numbers are as large.
-        share: part of all that is counted in these.
-        n_published: how many numbers are published, all above zero.
+        n_used: number of usable numbers.
+        share: share of the total in usable numbers.
+        n_published: number of published numbers, all above zero.
         noise_share: estimated part of the published numbers that are noise.
-        is_known: whether the measurements are published, without which nothing of this is known.
+        is_known: whether the measurements are published; otherwise the other figures are unknown.
     """
 
     level: TreeLevel
@@ -218,12 +217,12 @@ class LevelUse:
 
     @property
     def is_mostly_noise(self) -> bool:
-        """Whether most of its numbers are noise."""
+        """Whether most numbers of the level are noise."""
         return self.n_published >= ENOUGH and self.noise_share > MOSTLY
 
     @property
     def is_all(self) -> bool:
-        """Whether all of its numbers can be used."""
+        """Whether all numbers of the level are usable."""
         return self.is_known and self.n_used == self.n_published
 
     @property
@@ -269,7 +268,7 @@ class LevelUse:
 
 
 def level_uses(release: "Release") -> tuple[LevelUse, ...]:
-    """Smallest usable count of each level with noise, coarse to fine.
+    """Compute the smallest usable count of each level with noise, coarse to fine.
 
     `Release.uses` has the same, computed once.
     """
@@ -288,14 +287,14 @@ def level_use(
     known: "Intervals | None",
     words: tuple[str, str],
 ) -> LevelUse:
-    """Smallest usable count of a level.
+    """Compute the smallest usable count of a level.
 
     Args:
-        level: which.
+        level: the level.
         areas: int32[numbers] for each axis.
-        flow: what is published there, all above zero.
+        flow: the published numbers of the level, all above zero.
         known: intervals, if the measurements are published.
-        words: what numbers are called, and what they count.
+        words: nouns for the numbers and for the counted entries.
     """
     if known is None:
         return LevelUse(level, *words, None, 0, 0.0, len(flow), 0.0, is_known=False)
@@ -341,12 +340,12 @@ def smallest_usable(
 
 
 def is_drowned(total: int, cells: int, sigma: float) -> bool:
-    """Whether most pairs of a level will be noise, as far as its mean flow tells."""
+    """Whether the mean flow of a level is so small that most of its numbers will be noise."""
     return total < _FAR_BELOW * sigma * cells
 
 
 def planned_totals(tree: Tree, plan: "Plan") -> list[tuple[CrossTable, Noise]]:
-    """Tables of totals that a plan measures, and the noise of each."""
+    """Tables of totals in a plan, with the noise of each."""
     planned = {table.depths: table.noise for table in plan.tables}
     return [
         (table, planned[table.depths])
@@ -356,9 +355,9 @@ def planned_totals(tree: Tree, plan: "Plan") -> list[tuple[CrossTable, Noise]]:
 
 
 def sums_up_many(tree: Tree, depths: Sequence[int]) -> bool:
-    """Whether a number at these levels is the sum of many that the tree has noise on.
+    """Whether a number at these levels is the sum of many noisy numbers of the tree.
 
-    The coarsest level of the tree that is as fine on every axis has the numbers that add up to it.
+    These are numbers of the coarsest level of the tree that is at least as fine on every axis.
     """
     for level in tree.levels:
         if all(fine >= at for fine, at in zip(level.depths, depths, strict=True)):
@@ -369,8 +368,8 @@ def sums_up_many(tree: Tree, depths: Sequence[int]) -> bool:
 def unmeasured_totals(tree: Tree, plan: "Plan") -> dict[str, list[str]]:
     """Marginal totals whose errors are not known: axis to names of levels.
 
-    None where they were measured, and where noise is too little to matter. Totals that sum up a few
-    numbers of the tree are not among them.
+    Empty if totals were measured, or if noise is too small to matter. Totals that sum up few
+    numbers of the tree are left out.
     """
     planned = {level.index for level in plan.levels}
     is_measured = all(level.index in planned for level in tree.splitting_levels)
@@ -389,15 +388,12 @@ def unknown_intervals(release: "Release") -> str:
     if release.has_measurements:
         return ""
     if release.has_totals:
-        return (
-            "Only totals of areas have intervals: of what was measured, this release has nothing "
-            "else."
-        )
-    return "No interval is known: this release has nothing of what was measured."
+        return "Only totals of areas have intervals: the other measurements are not published."
+    return "No interval is known: the measurements are not published."
 
 
 def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
-    """Which cross tables are measured, or why none are and in which totals errors add up."""
+    """State the measured totals with their errors, or why no cross tables are measured."""
     if not plan.across:
         totals = unmeasured_totals(tree, plan)
         if not totals:

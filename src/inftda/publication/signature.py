@@ -1,8 +1,8 @@
-"""Who published a release: an Ed25519 signature of its manifest.
+"""Ed25519 signatures of manifests, which show who published a release.
 
 The manifest states the SHA-256 of every other file, so its signature covers the whole release.
-The signature is the 64 bytes of `manifest.sig`, made of the bytes of `manifest.json` and nothing
-else, so that any tool that knows Ed25519 can check it.
+`manifest.sig` has the 64 bytes of the signature of the bytes of `manifest.json`, so any Ed25519
+tool can check it.
 """
 
 import os
@@ -17,16 +17,16 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.publication.manifest import GET_AGAIN, SIGNATURE_FILE
 from inftda.util.files import MANIFEST_FILE, check_file, is_plain, whole_file
 
-#: Bytes of every Ed25519 signature.
+#: Length of an Ed25519 signature in bytes.
 SIZE: Final = 64
-#: Far more than a key has.
+#: Largest size of a file with a key, in bytes.
 _MAX_KEY: Final = 1 << 16
 
 
 def make_keys(path: Path) -> Path:
-    """Make a private key, which only its owner can read, and beside it the public key: its file.
+    """Make a private key that only its owner can read, and a public key; return the public file.
 
-    It is `office.public.pem` for `office.pem`.
+    For `office.pem` the public file is `office.public.pem`.
     """
     public = path.with_suffix(f".public{path.suffix}")
     for file in (path, public):
@@ -87,15 +87,15 @@ def read_public_key(path: str | Path) -> Ed25519PublicKey:
 
 
 def sign(folder: Path, key: Ed25519PrivateKey) -> None:
-    """Sign the manifest of a folder, which holds all else already."""
+    """Sign the manifest of a folder after all other files are written."""
     signature = key.sign((folder / MANIFEST_FILE).read_bytes())
     (folder / SIGNATURE_FILE).write_bytes(signature)
 
 
 def check_signature(folder: Path, key: str | Path | None) -> str:
-    """Check who published a release, if somebody asks by their public key; what was found."""
+    """Check the signature with a public key, if one is given; return the result in words."""
     if not is_plain(folder / MANIFEST_FILE):
-        return ""  # whoever opens the release says what is wrong with it
+        return ""  # `open_release` reports other problems
     file = folder / SIGNATURE_FILE
     is_signed = os.path.lexists(file)
     if is_signed and (not is_plain(file) or file.stat().st_size != SIZE):

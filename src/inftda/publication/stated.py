@@ -1,6 +1,6 @@
 """Public figures of a release: its size, and the noise and guaranteed errors of its levels.
 
-Everything follows from what is published: nothing here sees the truth.
+Everything follows from published files; nothing here sees true counts.
 """
 
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from inftda.publication.release import Release
 from inftda.tree import DESTINATION, ORIGIN, TreeLevel
 from inftda.tree.hierarchy import Hierarchy
 
-#: Probability that some guaranteed error, at any level, does not hold.
+#: Probability that a guaranteed error, at any level, does not hold.
 BETA: Final = 0.05
 
 
 @dataclass(frozen=True)
 class LevelRow:
-    """What is known of one level; None where a figure is not known.
+    """Figures of one level; None where a figure is not known.
 
     Attributes:
-        level: which.
-        n_published: how many numbers it has.
+        level: the level.
+        n_published: number of published numbers.
         sigma: standard deviation of its noise.
-        guaranteed: no number is further off.
+        guaranteed: guaranteed largest error of any number.
     """
 
     level: TreeLevel
@@ -35,7 +35,7 @@ class LevelRow:
 
 
 def level_rows(release: Release) -> list[LevelRow]:
-    """The levels that were measured, coarse to fine, with what is known of each."""
+    """Rows for the measured levels, coarse to fine."""
     bounds = guaranteed(release)
     sigma = {level.index: level.sigma for level in release.manifest.plan.levels}
     published = {use.level.index: use.n_published for use in release.uses}
@@ -56,7 +56,7 @@ def level_rows(release: Release) -> list[LevelRow]:
 
 
 def guaranteed(release: Release) -> dict[int, int]:
-    """Largest error of any number, by level; empty if no bound is known."""
+    """Guaranteed largest error, by level; empty if no bound is known."""
     try:
         bounds = error_bounds(release.tree, release.manifest.plan, BETA)
     except InftdaError:
@@ -65,7 +65,7 @@ def guaranteed(release: Release) -> dict[int, int]:
 
 
 def describe_size(release: Release) -> str:
-    """One line: how much was counted, between how many areas, and in how many numbers."""
+    """Describe in one line the total, the numbers of areas and the number of flows."""
     axes = {axis.name: axis.hierarchy for axis in release.tree.axes}
     counted = f"{release.total:,} {release.manifest.counts}"
     where, n_numbers = "", f"{release.manifest.n_flows:,}"
@@ -86,13 +86,13 @@ def describe_size(release: Release) -> str:
 
 
 def default_title(release: Release) -> str:
-    """What a page of a release is called unless it is said."""
+    """Title of a page of a release, unless one is given."""
     what = release.manifest.counted.what
     return f"{what[:1].upper()}{what[1:]} by {joined([axis.name for axis in release.tree.axes])}"
 
 
 def joined(words: Sequence[str]) -> str:
-    """Words in a row: "a, b and c"."""
+    """Join words as in "a, b and c"."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
 

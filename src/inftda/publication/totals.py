@@ -1,14 +1,14 @@
 """Marginal totals: one number for each area.
 
-Such a total is known twice: as the sum of the flows that are listed, and as it was measured. The
-published number weighs both by their variances. The variance of the measurement is public; that of
-the sum is estimated from how far the two are apart, in classes of size, since a sum of many small
-flows that were lost is far too small where others are good.
+A total has two values: the sum of the listed flows, and the measurement. The published number
+weighs both by their variances. The variance of the measurement is public. That of the sum is
+estimated from the differences of the two, in classes of size, because sums of many small flows that
+were lost are far too small.
 
-Then numbers are made to add up: going down the levels of an axis, those of the areas inside an area
-are moved in proportion to their variances until their sum is the number of that area.
+Then totals are made to add up: going down the levels of an axis, totals of the areas inside an area
+are moved in proportion to their variances until their sum is the total of that area.
 
-Post-processing: nothing but the release goes in.
+This is post-processing of the release.
 """
 
 import math
@@ -30,11 +30,11 @@ from inftda.util.tabular import as_arrow, repeated
 
 Numbers = NDArray[np.int64]
 
-#: Classes of size, and areas that each of several has.
+#: Largest number of classes of size, and smallest number of areas of a class.
 _MOST_CLASSES: Final = 8
 _LEAST_AREAS: Final = 30
-#: The least variance of a sum, as a part of that of the measurement: sums are fitted to it, so
-#: that they seem to agree better than they do.
+#: Smallest variance of a sum, as a part of that of the measurement: flows are fitted to the
+#: measurement, so the differences understate the variance.
 _LEAST_VARIANCE: Final = 0.1
 
 
@@ -42,8 +42,8 @@ class AreaTotals(NamedTuple):
     """Totals of all areas of one level of an axis.
 
     Attributes:
-        flow: the published numbers.
-        listed: sums of the flows that are listed.
+        flow: the published totals.
+        listed: sums of the listed flows.
         sigma: standard deviation of the noise of their measurement; None for a level that was not
             measured, whose totals are sums of flows.
     """
@@ -54,7 +54,7 @@ class AreaTotals(NamedTuple):
 
 
 class _Noisy(NamedTuple):
-    """The noisy total of each area of a level, and the variance of its noise."""
+    """Noisy total of each area of a level, and the variance of its noise."""
 
     value: Numbers
     variance: Floats
@@ -63,14 +63,14 @@ class _Noisy(NamedTuple):
 def totals_by_level(
     tree: Tree, number: int, listed: Numbers, measured: Mapping[int, NoisyTable]
 ) -> dict[int, AreaTotals]:
-    """Totals of an axis by its levels, for all levels that are not on the tree.
+    """Compute the totals of an axis for all of its levels whose totals are no level of the tree.
 
     Args:
         tree: the tree.
-        number: of the axis.
-        listed: int64[finest areas], sums of the flows that are listed.
-        measured: by level; all measured levels that split an area, or the finest of them
-            only. Empty if none was measured: then there are no totals beside sums of flows.
+        number: number of the axis.
+        listed: int64[finest areas], sums of the listed flows.
+        measured: noisy totals by level, for all levels that split an area or for the finest of them
+            only. If it is empty, there are no totals besides sums of flows.
     """
     hierarchy, found = tree.axes[number].hierarchy, dict[int, AreaTotals]()
     first = _first_cross_table(tree, number) if measured else hierarchy.depth + 1
@@ -85,14 +85,14 @@ def totals_by_level(
                 flow = _divided(above, offsets, guess, variance)
             sigma = measured[depth].noise.sigma if depth in measured else None
             found[depth] = AreaTotals(flow, sums, sigma)
-        else:  # the areas of the level above, by other names
+        else:  # each area is the same as its parent
             found[depth] = found[depth - 1]
         above = found[depth].flow
     return found
 
 
 def _first_cross_table(tree: Tree, number: int) -> int:
-    """The coarsest level of an axis whose totals the tree does not have."""
+    """The coarsest level of an axis whose totals are no level of the tree."""
     depth = tree.axes[number].hierarchy.depth
     return next(
         (one for one in range(1, depth + 1) if _one_way(tree, number, one) not in tree.on_tree),
@@ -107,7 +107,7 @@ def _one_way(tree: Tree, number: int, depth: int) -> tuple[int, ...]:
 def _best_measurements(
     tree: Tree, number: int, measured: Mapping[int, NoisyTable]
 ) -> dict[int, _Noisy]:
-    """For each level that was measured, the noisy totals of its areas with the least noise.
+    """Choose, for each measured level, the noisy totals of its areas with the least noise.
 
     An only child and its parent are one area that was measured twice: the parent takes the
     measurement with less noise.
@@ -130,7 +130,7 @@ def _best_measurements(
 
 
 def _weighed(listed: Numbers, measured: Numbers, sigma2: Floats) -> tuple[Floats, Floats]:
-    """Sums and measurements weighed by their variances, and the variance of the result.
+    """Weigh sums and measurements by their variances; return the mean and its variance.
 
     `sigma2` is the variance of the noise of each measurement.
     """
@@ -138,7 +138,7 @@ def _weighed(listed: Numbers, measured: Numbers, sigma2: Floats) -> tuple[Floats
     tau2 = np.empty(len(listed))
     n_classes = max(1, min(_MOST_CLASSES, len(listed) // _LEAST_AREAS))
     for alike in np.array_split(np.argsort(listed, kind="stable"), n_classes):
-        # Less one standard error: few areas may be apart by chance.
+        # Minus one standard error, because few areas may differ by chance.
         noise = sigma2[alike].mean() * (1 + math.sqrt(2 / len(alike)))
         excess = np.square(apart[alike]).mean() - noise
         tau2[alike] = np.maximum(excess, _LEAST_VARIANCE * sigma2[alike])
@@ -149,18 +149,18 @@ def _weighed(listed: Numbers, measured: Numbers, sigma2: Floats) -> tuple[Floats
 def _divided(
     above: Numbers, offsets: NDArray[np.int32], guess: Floats, variance: Floats
 ) -> Numbers:
-    """Whole numbers, none negative, as near to the guesses as adding up allows.
+    """Round guesses to non-negative whole numbers that add up to the totals of parents.
 
     Args:
-        above: int64[parents], what the numbers of the children of each add up to.
+        above: int64[parents], the total of each parent.
         offsets: int32[parents + 1], slices of the children.
         guess: float64[children].
-        variance: float64[children], of the guesses; 0 for what cannot be otherwise.
+        variance: float64[children], variance of the guesses; 0 for fixed numbers.
     """
     start, parent = offsets[:-1], np.repeat(np.arange(len(above)), np.diff(offsets))
     is_left = np.ones(len(guess), bool)
     while True:
-        # Of those that are left; all that a step makes negative are 0 in the end.
+        # Numbers that a step makes negative become 0, and the others are moved again.
         missing = above - np.add.reduceat(np.where(is_left, guess, 0), start)
         room = np.add.reduceat(np.where(is_left, variance, 0), start)
         moved = guess + variance * (missing / np.where(room > 0, room, 1))[parent]
@@ -172,7 +172,7 @@ def _divided(
     running = np.cumsum(np.where(is_left, moved, 0))
     inside = running - (np.append(0, running)[start])[parent]
     last = np.cumsum(above)
-    # Compared as whole numbers: above 2^53 a float may lie beyond the total of the parent.
+    # Compared as whole numbers, because above 2^53 a float may exceed the total of the parent.
     whole = np.clip(np.floor(inside + 0.5).astype(np.int64), 0, above[parent])
     end = (last - above)[parent] + whole
     end[offsets[1:] - 1] = last
@@ -186,17 +186,17 @@ def asked_total(asked: Sequence[Grouping]) -> int | None:
 
 
 def sum_totals(asked: Sequence[Grouping], number: int, finest: AreaTotals) -> pa.Table:
-    """Totals of an axis summed up as `sum_flows` does, with a further column `listed`.
+    """Sum up totals of an axis like `sum_flows`, with an additional column `listed`.
 
     Args:
-        asked: what is summed up, for each axis.
-        number: of the axis.
+        asked: grouping of each axis.
+        number: number of the axis.
         finest: totals of its finest areas.
     """
     own = asked[number]
     sums = {name: own.sum_up(of) for name, of in ((FLOW, finest.flow), (LISTED, finest.listed))}
     shown = {
-        # Of any other axis there is one area.
+        # Every other axis has one group.
         axis.name: axis.codes if axis is own else repeated(axis.codes[0].as_py(), len(own.codes))
         for axis in asked
         if axis.is_shown

@@ -1,7 +1,7 @@
 """Checks of a release that need nothing but its folder.
 
-Every file is read, compared with what the manifest states, and written again from what it says:
-where the same Arrow made it, it must be the same bit for bit.
+Every file is read, compared with the manifest, and written again from its contents. If the same
+version of Arrow made it, its bytes must be equal.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -56,16 +56,16 @@ def verify(
     ] = None,
     on_message: Annotated[
         Callable[[str], object] | None,
-        Doc("Called with what not to rely on although nothing is wrong: sums that do not fit."),
+        Doc("Receives warnings about sums that do not fit, although the release is valid."),
     ] = None,
 ) -> tuple[str, ...]:
     """Check a release without trusting who made it: guarantee, files, and published tables.
 
     Returns:
-        What was found right, in words.
+        The checks that passed, in words.
 
     Raises:
-        ReleaseError: something is wrong; the message says what.
+        ReleaseError: a check failed; the message names it.
     """
     say = on_message or (lambda _: None)
     # Of a folder in a store only files of releases are copied, whatever else lies there.
@@ -95,9 +95,9 @@ def _checks(
 
 
 def _check_inventory(release: Release, folder: Path, others: Sequence[str]) -> str:
-    """Nothing lies in the folder but the files that the manifest was written for.
+    """Refuse unexpected files in the folder.
 
-    `others` are files that lie beside it in a store.
+    `others` are other files of the folder in a store.
     """
     junk = sorted({name for name in JUNK if is_plain(folder / name)} | (JUNK & {*others}))
     unknown = [
@@ -115,7 +115,7 @@ def _check_inventory(release: Release, folder: Path, others: Sequence[str]) -> s
 
 
 def _check_guarantee(release: Release) -> str:
-    """The plan is recomputed: levels against the tree, noise against the guarantee."""
+    """Recompute the plan: levels from the tree, guarantee from the noise."""
     manifest = release.manifest
     if not manifest.private:
         raise ReleaseError("this release was made with a seed: it gives no guarantee")
@@ -139,7 +139,7 @@ def _check_statements(release: Release, folder: Path) -> None:
 
 
 def _check_flows(release: Release, folder: Path) -> Generator[str, None, Flows]:
-    """Known areas, positive integers, each cell once and in order, total and rows as stated."""
+    """Check areas, counts, order, total and number of rows of the flows."""
     manifest, tree = release.manifest, release.tree
     flows = read_flows(folder / FLOWS_FILE, tree, n_flows=manifest.n_flows)
     found = {
@@ -161,7 +161,7 @@ def _check_flows(release: Release, folder: Path) -> Generator[str, None, Flows]:
 def _check_measurements(
     release: Release, flows: Flows
 ) -> Generator[str, None, Measurements | None]:
-    """Noisy values are those that the manifest says are published, and the flows follow."""
+    """Check that the published noisy values are the stated ones, and that the flows follow."""
     manifest, tree, tables = release.manifest, release.tree, release.published_tables()
     if bool(tables) != (release.measured is not None):
         raise ReleaseError(
@@ -188,7 +188,7 @@ def _check_measurements(
 def _check_fit(
     release: Release, flows: Flows, measured: Measurements, say: Callable[[str], object]
 ) -> Iterator[str]:
-    """Whether sums of flows agree with what was measured; nothing is wrong where they do not."""
+    """Compare sums of flows with the measurements; a misfit is a warning, not an error."""
     fits = table_fits(release.tree, measured, flows.areas, flows.flow)
     cautions = misfit_warnings(replace(release, known_fits=fits))
     if not cautions:
@@ -200,7 +200,7 @@ def _check_fit(
 def _check_bytes(
     release: Release, folder: Path, flows: Flows, measured: Measurements | None
 ) -> str:
-    """Every file is what a release writes of what it holds, or what another Arrow makes of that."""
+    """Write every file again from its contents, and compare; bytes only for the same Arrow."""
     tree, made_by = release.tree, release.manifest.software.get("arrow", "another Arrow")
     writers: dict[str, Callable[[pa.NativeFile], object]] = {
         FLOWS_FILE: partial(write_flows, tree=tree, flows=flows)
@@ -231,7 +231,7 @@ def _check_bytes(
     )
 
 
-# --- the flows, made again from the measurements
+# --- Repeat the division
 
 
 def check_follows(
@@ -243,11 +243,11 @@ def check_follows(
 ) -> Iterator[str]:
     """Repeat the division and compare; yield the checks that passed.
 
-    Which values were drawn depends on what was released before: on the tree all children of every
-    released parent (but no only child), of a cross table all cells of every row that holds one, and
-    all cells of totals of areas. So a file of measurements is complete, and has no more than it
-    should, exactly if it has these and each once. What was made of them follows from them and from
-    the seed that the manifest states, level by level from the total to the leaves.
+    The measured values follow from the levels above: all children of every released parent (except
+    only children), all cells of a cross table in every row with a released parent, and all cells of
+    totals of areas. A file of measurements must have these, each once, and no others. The released
+    counts follow from them and from the seed in the manifest, level by level from the total to the
+    leaves.
     """
     from inftda.mechanism.batches import in_group_order  # noqa: PLC0415 - compiled kernels
     from inftda.mechanism.intopt import words_of  # noqa: PLC0415 - compiled kernels
@@ -264,7 +264,7 @@ def check_follows(
         for one in measured:
             _check_areas(noisy[one.depths].areas, one.cells(), one.measurement)
         if level.refined is None:
-            # Drawn also where nothing is released, and the root is no node.
+            # The total is drawn even if nothing is released and the root is no node.
             if released.total != max(int(measured[0].value[0]), 0):
                 raise ReleaseError(
                     f"the flows do not sum to the noisy total of {MEASUREMENTS_FILE}; {DAMAGED}"
