@@ -24,7 +24,7 @@ Part = tuple[Noise, Sensitivity]
 #: From epsilon to delta, rounded up.
 Curve = Callable[[float], float]
 
-#: The name that stands for the first accountant that is valid.
+#: Name for the first valid accountant.
 AUTO: Final = "auto"
 #: Largest number of distinct losses of Laplace noise; more are put on a grid of half as many.
 _MOST_LOSSES: Final = 1024
@@ -67,7 +67,7 @@ class Accountant(ABC):
         def curve(epsilon: float) -> float:
             if pure is not None and exact_number(epsilon) >= pure:
                 return 0.0
-            # Every term is at least what it should be: weights are rounded up, and so are deltas.
+            # No term is too small: weights and deltas are rounded up.
             terms = (weight * inner(Fraction(epsilon) - loss) for weight, loss in losses)
             mixed = max(MIN_DELTA, math.fsum(terms) * (1 + 2.0**-50))
             return min(_by_zcdp(rho, Fraction(epsilon)), mixed, 1.0)
@@ -103,7 +103,7 @@ class _Exact(Accountant):
         rho, lattice = total_rho(parts), _lattice(parts)
         if lattice is None:
             raise PrivacyError(self.objection(parts))
-        # Both bound the truth. The second is larger only with little noise in awkward ratios.
+        # Both are valid bounds. The second is larger only for little noise in unfavourable ratios.
         return lambda epsilon: min(_by_zcdp(rho, epsilon), lattice.delta(epsilon))
 
 
@@ -137,7 +137,7 @@ class _Pure(Accountant):
         raise PrivacyError(self.objection(parts))
 
     def curve(self, parts: Sequence[Part]) -> Curve:
-        # Delta is 0 or not: how much it is below that epsilon is not worth the time.
+        # Only whether delta is 0 matters; its value below that epsilon is not worth the time.
         rho, pure = total_rho(parts), sum(noise.epsilon(change.l1) for noise, change in parts)
         return lambda at: 0.0 if exact_number(at) >= pure else _by_zcdp(rho, Fraction(at))
 
@@ -150,7 +150,7 @@ ACCOUNTANTS: Final[tuple[Accountant, ...]] = (EXACT, ZCDP, PURE)
 
 
 def accountant_named(name: str) -> Accountant:
-    """The accountant that a manifest or an option names."""
+    """Find the accountant with a name from a manifest or an option."""
     for one in ACCOUNTANTS:
         if one.name == name:
             return one
@@ -159,10 +159,10 @@ def accountant_named(name: str) -> Accountant:
 
 
 def resolve(name: str, parts: Iterable[Part]) -> Accountant:
-    """The accountant to use for such noise, up to a common factor.
+    """Choose the accountant for some noise, up to a common factor.
 
     Args:
-        name: of an accountant, or "auto" for the first that is valid at a delta above 0.
+        name: name of an accountant, or "auto" for the first that is valid at a delta above 0.
         parts: noise and sensitivities.
 
     Raises:
@@ -202,12 +202,12 @@ def _gaussian(parts: Iterable[Part]) -> list[Part]:
 
 
 def _lattice(parts: Iterable[Part]) -> LossLattice | None:
-    """The lattice of all cells that one trip changes, with Gaussian noise; None if none fits."""
+    """Lattice of the cells with Gaussian noise that one trip changes; None if there is none."""
     return LossLattice.of((noise.square, change.sides) for noise, change in parts)
 
 
 def _without_noise(epsilon: Fraction) -> float:
-    """The delta of no noise that changes nothing, at an epsilon that may be negative."""
+    """Delta without any change, at an epsilon that may be negative."""
     return -math.expm1(_down(epsilon)) * (1 + 2.0**-50) if epsilon < 0 else 0.0
 
 
@@ -243,8 +243,8 @@ def _laplace_losses(parts: Iterable[Part]) -> list[tuple[float, Fraction]]:
 def _on_grid(losses: Iterable[tuple[float, Fraction]]) -> list[tuple[float, Fraction]]:
     """Round losses to a grid; each is divided between its two neighbours.
 
-    The mean of exp(-loss) stays what it is, so delta does not fall (docs/proofs/accounting.md,
-    section 7).
+    The mean of exp(-loss) is unchanged, so delta does not fall (docs/proofs/accounting.md, section
+    7).
     """
     losses = tuple(losses)
     step, width = Fraction(1), 2 * max(abs(loss) for _, loss in losses)
@@ -318,7 +318,7 @@ def _best_order(rho: float, epsilon: float) -> float:
 
 
 def _delta_from_log(log_delta: float) -> float:
-    """A delta that is not below exp(log_delta), nor below what is accounted for."""
+    """A delta of at least exp(log_delta), and at least the smallest supported one."""
     if log_delta >= 0:
         return 1.0
     return max(MIN_DELTA, math.exp(log_delta) * (1 + 2.0**-50))

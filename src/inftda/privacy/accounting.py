@@ -48,20 +48,19 @@ class Share(NamedTuple):
 
     @property
     def square(self) -> Fraction:
-        """`Noise.square` up to a factor that all shares have in common."""
+        """`Noise.square` up to a common factor of all shares."""
         return self.sensitivity.squared / self.weight
 
 
 def commensurable(shares: Sequence[Share], n_levels: int) -> tuple[Share, ...]:
     """Shares near the given ones whose variances are whole fractions of one variance.
 
-    Whole numbers up to 256 are taken in proportion to the shares: levels are rounded up, cross
-    tables down, so that these never cost more than the part of the budget that is theirs. Of all
-    such numbers those are taken that keep the levels within a hundredth of what was asked for,
-    relative to the largest, or come nearest; among these those that do so for the tables, and then
-    those that keep levels as they are. So no level has less than 1/256 of another's share. Nothing
-    changes for several trips, or where a table has less than that. Laplace noise needs no such
-    numbers: its share stays what it is beside that of the largest level.
+    Shares are replaced by proportional whole numbers up to 256: levels are rounded up and cross
+    tables down, so that tables never exceed their part of the budget. The choice among such numbers
+    keeps the levels within a hundredth of the requested shares, relative to the largest, or as near
+    as possible; then the tables; then it prefers unchanged levels. So no level has less than 1/256
+    of another's share. Nothing changes for several trips, or if a table has less than that. Laplace
+    noise needs no whole numbers: its share relative to the largest level is unchanged.
 
     Args:
         shares: of the levels, then of the cross tables.
@@ -109,10 +108,10 @@ def commensurable(shares: Sequence[Share], n_levels: int) -> tuple[Share, ...]:
 
 
 def noise_at(rho: Fraction, shares: Sequence[Share]) -> tuple[Noise, ...]:
-    """Noise that costs `rho` or a trifle less in all, by the shares.
+    """Divide `rho` by the shares and compute the noise, whose total cost is at most `rho`.
 
-    Variances are rounded up, and so are scales of Laplace noise. Variances that are whole fractions
-    of one variance stay so: that one is rounded.
+    Variances and scales of Laplace noise are rounded up. If variances are whole fractions of one
+    variance, only that one is rounded.
     """
     scale = sum(share.weight for share in shares) / (2 * rho)
     bells = [share for share in shares if share.family == "gaussian"]
@@ -132,7 +131,7 @@ def noise_at(rho: Fraction, shares: Sequence[Share]) -> tuple[Noise, ...]:
 
 
 def pure_noise(epsilon: Fraction, shares: Sequence[Share]) -> tuple[Noise, ...]:
-    """Laplace noise that costs `epsilon` or a trifle less in all, with delta 0, by the shares."""
+    """Divide `epsilon` by the shares and compute Laplace noise of at most this cost at delta 0."""
     whole = sum(share.weight for share in shares)
     scales = [round_up(share.sensitivity.l1 * whole / (epsilon * share.weight)) for share in shares]
     return tuple(Noise(scale**2, "laplace") for scale in scales)
@@ -151,7 +150,7 @@ def delta_of(accountant: str, *, epsilon: Number, parts: Iterable[Part]) -> floa
 
 
 def epsilon_of(accountant: str, *, delta: Number, parts: Iterable[Part]) -> float:
-    """The epsilon at `delta`, rounded up; 0 if the guarantee holds even for that."""
+    """The epsilon at `delta`, rounded up."""
     parts = checked(parts)
     used = resolve(accountant, parts)
     curve, target = used.curve(parts), checked_delta(delta) * (1 - used.margin)
@@ -186,7 +185,7 @@ def max_rho(
 
 
 def with_noise(noise: Iterable[Noise], shares: Iterable[Share]) -> tuple[Part, ...]:
-    """Shares of the budget with the noise that they lead to, as accountants take them."""
+    """Combine noise and shares to the input of accountants."""
     return tuple(zip(noise, (share.sensitivity for share in shares), strict=True))
 
 
@@ -196,7 +195,7 @@ def epsilon_of_rho(rho: Fraction, *, delta: Number) -> float:
 
 
 def rho_of(*, epsilon: Number, delta: Number) -> Fraction:
-    """The largest cost in zCDP that keeps (epsilon, delta), a trifle less at most.
+    """The largest cost in zCDP that gives (epsilon, delta), rounded down.
 
     It is the cost of noise, which is rounded up when it is planned.
     """
@@ -209,11 +208,11 @@ def rho_of(*, epsilon: Number, delta: Number) -> Fraction:
 def _largest_rho(
     accountant: Accountant, epsilon: float, delta: float, shares: tuple[Share, ...]
 ) -> Fraction:
-    """Search between a rho that is safe and one that is not."""
+    """Search the largest safe rho between a safe one and an unsafe one."""
     target = delta * (1 - accountant.margin)
 
     def excess(rho: float) -> float:
-        """Log of delta over what is allowed; the guarantee holds where it is not positive."""
+        """Log of delta over the allowed delta; the guarantee holds if it is not positive."""
         parts = with_noise(noise_at(Fraction(rho), shares), shares)
         return math.log(max(MIN_DELTA, accountant.curve(parts)(epsilon)) / target)
 
@@ -246,8 +245,8 @@ def _last_safe(excess: Callable[[float], float], safe: float, *, tolerance: floa
         safe, below, unsafe = unsafe, above, min(unsafe * _GROWTH, float(MAX_RHO))
         above = excess(unsafe)
     while unsafe - safe > tolerance * safe:
-        # Where the straight line crosses 0, for the logarithm of delta is nearly straight.
-        # Trying that place plus and minus a little draws both ends in.
+        # The logarithm of delta is nearly linear: try a little above and below the zero of the
+        # line, which moves both ends of the bracket.
         crossing = safe + (unsafe - safe) * below / (below - above)
         width = unsafe - safe
         for tried in (crossing + width / 32, crossing - width / 32, (safe + unsafe) / 2):

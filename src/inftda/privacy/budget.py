@@ -25,7 +25,7 @@ from inftda.util.exact_numbers import (
     rounded_up,
 )
 
-#: The mechanism of entries for releases, and for what was released by other means.
+#: Mechanism of entries for releases, and for other publications.
 RELEASE: Final = "inftda"
 BY_HAND: Final = "stated by hand"
 #: Forms of a period. Two different periods of one form never overlap.
@@ -203,7 +203,7 @@ class Spending(msgspec.Struct, frozen=True):
 
 
 class Dataset(msgspec.Struct, frozen=True):
-    """A data set: its privacy unit, its budget, and every release it was charged for.
+    """A data set: its privacy unit, its budget, and all charged releases.
 
     `each_period` is an additional budget for the releases about one period. It protects a person's
     rows of one period; `budget` protects a person's rows of all periods.
@@ -218,7 +218,7 @@ class Dataset(msgspec.Struct, frozen=True):
 
     @property
     def spending(self) -> Spending:
-        """All releases."""
+        """Spending of all releases together."""
         return Spending(self.budget, self.entries)
 
     @property
@@ -233,7 +233,7 @@ class Dataset(msgspec.Struct, frozen=True):
         return Spending(budget, tuple(one for one in self.entries if one.period == period))
 
     def check(self, cost: Cost, unit: Unit, period: str = "") -> None:
-        """Refuse a release that does not fit: it costs too much, or its unit is another one.
+        """Refuse a release that costs too much or has another privacy unit.
 
         Privacy:
             All releases that pass this check satisfy `budget` together, and those about one period
@@ -310,7 +310,7 @@ def _amounts(spending: Spending) -> dict[str, Any]:
 
 
 def _is_same(unit: Unit, other: Unit) -> bool:
-    """Whether two units are one; a single trip is always distinct."""
+    """Whether two units are equal; a single trip is always distinct."""
     if unit.is_single_trip and other.is_single_trip:
         return (unit.neighbours, unit.exactly) == (other.neighbours, other.exactly)
     return unit == other

@@ -7,9 +7,9 @@ sum of all r x and W the sum of all r, and
     delta(epsilon) = sum over y of P[Y = y] * max(0, 1 - exp(epsilon - loss(y))).
 
 The distribution of Y is convolved where variances are small. Elsewhere a Gaussian bounds it, up to
-a factor that is a theorem and close to 1. Every term is positive, every rounding upward: no
-discretisation, no transform that cancels. Must never be used for several trips, and must never
-return less than the truth. Proofs: `docs/proofs/accounting.md`, sections 3 to 5.
+a proven factor close to 1. Every term is positive and rounded upward, without discretisation or
+cancellation. The result must never be below the true delta, and is valid for one trip only. Proofs:
+`docs/proofs/accounting.md`, sections 3 to 5.
 """
 
 import math
@@ -38,7 +38,7 @@ from inftda.util.exact_numbers import MIN_DELTA
 
 #: Largest ratio of two variances.
 MAX_RATIO: Final = 256
-#: Where the Gaussian bound gives more away, the distribution is convolved, if that is quick enough.
+#: If the Gaussian bound is looser than this, the distribution is convolved, unless that is slow.
 _MAX_LOG_INFLATION: Final = 1e-6
 _MOST_PRODUCTS: Final = 3 * 10**8
 #: Where even the logarithm of the factor is above this, the bound is useless.
@@ -74,7 +74,7 @@ class LossLattice:
         return cls(unit * first, tuple(ratios)) if ratios[-1] <= MAX_RATIO else None
 
     def delta(self, epsilon: float | Fraction) -> float:
-        """The least delta for `epsilon`, which may be negative, rounded up."""
+        """The smallest delta for `epsilon`, rounded up; `epsilon` may be negative."""
         # Terms count from y0 on, where the loss is epsilon. It is kept exact: all weights
         # 1 - exp(-(y - y0) / sigma2) then come without cancellation.
         start = Fraction(epsilon) * self.sigma2 - Fraction(sum(self.ratios), 2)
@@ -90,8 +90,8 @@ class LossLattice:
 
     @cached_property
     def _is_convolved(self) -> bool:
-        """Whether the Gaussian bound gives something away, and convolving does not take long."""
-        # It gives away its factor, and that the factors of the summands are below 1.
+        """Whether the Gaussian bound is loose and convolving is quick."""
+        # It is loose by its factor, and because the factors of the summands are below 1.
         each = (log_theta_excess(float(self.sigma2) / ratio) for ratio in self.ratios)
         if self._log_inflation + sum(each) <= _MAX_LOG_INFLATION:
             return False

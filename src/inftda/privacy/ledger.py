@@ -1,10 +1,9 @@
 """The ledger: budget spent on data sets, in one SQLite file.
 
-A custodian gives a data set a budget and a privacy unit. A release is charged in one
-transaction when its noise is about to be drawn, before anything of it can become visible; if
-it crashes later it stays charged, because somebody may have seen a part of it. Amounts are
-exact fractions, written as text. Entries are added, never changed or removed: triggers enforce
-this for every program that writes to the file.
+A custodian gives a data set a budget and a privacy unit. A release is charged in one transaction
+just before its noise is drawn. If it crashes later it stays charged, because a part of it may have
+been seen. Amounts are exact fractions, written as text. Entries are added, never changed or
+removed: triggers enforce this for every program that writes to the file.
 
 A ledger must never hold anything computed from the confidential table: no totals, no errors.
 """
@@ -117,7 +116,7 @@ class Ledger:
     def add(
         self, name: str, unit: Unit, budget: Budget, each_period: Budget | None = None
     ) -> Dataset:
-        """Give a data set a budget, and perhaps one for each period, once and for all."""
+        """Add a data set with its budget, and optionally a budget for each period."""
         check_name(name)
         with self._open("BEGIN IMMEDIATE") as database:
             if name.casefold() in map(str.casefold, _names(database)):
@@ -206,7 +205,7 @@ class Ledger:
 
 @dataclass(slots=True)
 class Charge:
-    """A release that is to be charged to a data set when its noise is about to be drawn."""
+    """Charge of a release to a data set, due just before its noise is drawn."""
 
     ledger: Ledger
     dataset: str
@@ -230,7 +229,7 @@ class Charge:
     ) -> "Charge | None":
         """Check that a release can be paid for; nothing is charged yet. None without a ledger.
 
-        `period` is what the release is about, if that was said.
+        `period` is the period that the release is about, if one was given.
         """
         if ledger is None and dataset is None:
             return None
@@ -256,7 +255,7 @@ class Charge:
         return charge
 
     def pay(self) -> None:
-        """Charge it, once."""
+        """Charge the release, once."""
         if self.number is not None:
             raise LedgerError("this release was charged already; a second one costs again")
         self.is_being_paid = True
@@ -287,8 +286,8 @@ class Charge:
     def note_published(self) -> None:
         """Record that the release is complete.
 
-        It changes no amount, and the release is published, so a failure here is not a failure of
-        the release: the entry goes on saying that it is not known to be published.
+        It changes no amount, and the release is published already, so a failure here is no failure
+        of the release; its entry then states that publication is not confirmed.
         """
         with suppress(LedgerError, OSError):
             self.ledger.note_published(self.number or 0)
@@ -349,9 +348,9 @@ def _texts(amounts: Budget | Cost) -> dict[str, str | None]:
 
 @contextmanager
 def _connected(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a ledger, with SQLite's errors in our words."""
+    """Connect to a ledger; errors of SQLite are explained."""
     _check_place(path)
-    # Also for reading: only a writer can roll back what a crashed process left half done.
+    # Write access is needed for reading as well: only a writer can roll back a crashed transaction.
     uri = f"{path.absolute().as_uri()}?mode=rw"
     try:
         with closing(
@@ -390,12 +389,12 @@ def _explain(path: Path, failure: Exception) -> Exception:
 
 
 def _check_place(path: Path) -> None:
-    """Refuse a ledger that somebody else could have put there, or that could lose charges.
+    """Refuse a ledger that somebody else could have planted, or that could lose charges.
 
-    SQLite undoes what is half done by the journal beside its file, no matter who put it there: by a
-    planted one, what was spent could be made unspent. It looks for the journal beside the name
-    that it was given: by a second name of the same file, or where only the file is mounted into a
-    container, what a killed process left half done is not undone, and charges get lost.
+    SQLite rolls back unfinished transactions with the journal beside its file, whoever put it
+    there, so a planted journal could undo charges. It looks for the journal beside the given name
+    of the file: through a second name, or if only the file is mounted into a container, it finds no
+    journal, and charges can get lost.
     """
     if not hasattr(os, "geteuid"):
         raise LedgerError(
@@ -404,7 +403,7 @@ def _check_place(path: Path) -> None:
         )
     try:
         folder = path.absolute().parent.stat()
-    except (OSError, ValueError):  # not there, which others see to
+    except (OSError, ValueError):  # missing, which is reported elsewhere
         return
     if folder.st_mode & stat.S_IWOTH:
         raise LedgerError(
@@ -418,7 +417,7 @@ def _check_place(path: Path) -> None:
         except (OSError, ValueError):
             continue
         if name == path and stat.S_ISDIR(found.st_mode):
-            continue  # said to be no ledger when it is opened
+            continue  # reported as no ledger when it is opened
         if not stat.S_ISREG(found.st_mode):
             kind = "a link" if stat.S_ISLNK(found.st_mode) else "not a plain file"
             raise LedgerError(f"{str(name)!r} is {kind}; a ledger is a plain file: name it itself")

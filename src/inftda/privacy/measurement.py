@@ -115,7 +115,7 @@ class Measurement:
         return self.marginal.is_whole and not self.is_on_tree
 
     def most_values(self, n_flows: int) -> int:
-        """Values that it can have: as many as it has cells, or as the rows of parents have."""
+        """Largest number of values: the number of cells, or of cells in the rows of parents."""
         if self.marginal.is_whole:
             return self.cells
         return min(self.cells, n_flows * self.level.max_children)

@@ -1,10 +1,10 @@
-"""The plan: how much noise every level gets, and what that costs (paper, section 4.1).
+"""The plan: noise and cost of every level (paper, section 4.1).
 
-A plan needs no data; making one spends nothing. A mechanism takes its noise from a plan and
-from nowhere else, through an `Account` that refuses to hand out a level twice and to finish before
-all of them are handed out. So what was drawn is what was accounted for.
+A plan needs no data and uses no budget. A mechanism takes its noise from a plan only, through an
+`Account` that refuses to return a level twice, and to finish before all levels were taken. So all
+noise that was drawn is accounted for.
 
-Must never be made from the trips.
+A plan must never depend on trips.
 """
 
 import json
@@ -54,12 +54,12 @@ SPLITS: Final = ("log", "pairs", "uniform")
 #: Where a level has noise of a smaller standard deviation, no cross table is measured:
 #: nothing is gained.
 LEAST_SIGMA: Final = 1
-#: The split of the budget, and the part of it for cross tables, that a method stands for.
+#: Default split of the budget, and default part for cross tables, of each method.
 METHODS: Final[Mapping[str, tuple[str, Fraction]]] = {
     "inftda": ("log", Fraction(8, 100)),
     "paper": ("uniform", Fraction(0)),
 }
-#: The split by logarithms makes the largest of N draws equal at all levels, but with this
+#: The split by logarithms makes the largest of N draws equal at all levels, except with this
 #: probability (docs/decisions.md, "The split of the budget").
 _EXCEEDED: Final = Fraction(1, 20)
 #: Weight of Laplace noise at the finest level, times the square of the logarithm of its cells. 1/2
@@ -78,7 +78,7 @@ MAX_ACROSS: Final = Fraction(1, 2)
 #: A table is assumed to have at least so many people where their number is not public: delta must
 #: be at most one over it.
 FEWEST_PEOPLE: Final = 1000
-#: Variances are rounded up by less than this, so parts of the budget are that far off at most.
+#: Variances are rounded up by less than this part, which bounds the error of parts of the budget.
 _ROUNDING: Final = Fraction(1, 10**8)
 #: Far more levels and tables than any tree has. An untrusted plan with more is refused, because
 #: accounting could run for any length of time.
@@ -182,11 +182,11 @@ class Plan:
         return min(level.sigma for level in above) < LEAST_SIGMA
 
     def account(self) -> Account:
-        """A fresh account of what has been drawn: use one for each release."""
+        """Make a new account; use one for each release."""
         return Account(self.parts)
 
     def verify(self, tree: Tree | None = None) -> None:
-        """Recompute the guarantee; with a tree, also what is planned for its levels and tables."""
+        """Recompute the guarantee; with a tree, also check the measurements against it."""
         self.check_parts()
         if tree is not None:
             self.on(tree)
@@ -412,7 +412,7 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
             "is public; give areas that are split at some level"
         )
     division = _Division(unit, levels, _weights(split, levels), guarantee.family, guarantee.family)
-    # What is drawn is decided by the quick accountant: the rule has to be public, not sharp.
+    # The quick accountant decides which noise is drawn: the rule must be public, not tight.
     rough = guarantee.noise(division.shares(), ZCDP.name)
     may_mix = split in ("log", "pairs") and guarantee.rho is None and not guarantee.is_pure
     if may_mix and levels[-1].mean_children >= _LEAST_CHILDREN:
@@ -548,7 +548,7 @@ def measured_tables(tree: Tree, *, is_pure: bool) -> tuple[CrossTable, ...]:
 def _measurements(
     marginals: Iterable[TreeLevel | CrossTable], unit: Unit, noise: Iterable[Noise]
 ) -> tuple[Measurement, ...]:
-    """Levels or cross tables, each with its noise."""
+    """Make measurements of levels or cross tables from their noise."""
     return tuple(
         Measurement.of(marginal, unit, drawn)
         for marginal, drawn in zip(marginals, noise, strict=True)
@@ -560,8 +560,8 @@ def cross_table_weights(
 ) -> list[Fraction]:
     """Weights of cross tables, where the levels of the tree have `of_levels` together.
 
-    Together they have `share` of the whole, half of that for the totals of the finest areas, which
-    people ask for first.
+    Together they have `share` of the whole; half of it goes to totals of the finest areas, the most
+    used ones.
     """
     n_finest = sum(table.is_finest_one_way for table in tables)
     n_other = len(tables) - n_finest
@@ -572,7 +572,7 @@ def cross_table_weights(
 
 
 def checked_across(across: Number) -> Fraction:
-    """A part of the budget as the number it is written as: 0.08 is eight hundredths."""
+    """Check a part of the budget and return it exactly as it is written: 0.08 is 2/25."""
     is_number = isinstance(across, Fraction | int | float | str) and not isinstance(across, bool)
     with suppress(ValueError, ZeroDivisionError):
         if is_number and 0 <= (share := exact_number(across)) <= MAX_ACROSS:

@@ -26,10 +26,10 @@ class Precedent(NamedTuple):
     """A public use of differential privacy, to compare an epsilon with.
 
     Attributes:
-        what: who published what.
+        what: publisher and publication.
         epsilon: as the source states it.
-        protects: what it is stated for.
-        source: where.
+        protects: its privacy unit.
+        source: address of the source.
     """
 
     what: str
@@ -78,12 +78,12 @@ _SLACK: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """How well the best attacker does on one person.
+    """Success of the best attacker against one person.
 
     Attributes:
-        unit: who that is.
-        advantage: over guessing: 0 if nothing is learned, 1 if everything is.
-        detection: for each rate of `FALSE_ALARMS` the part that is found at most.
+        unit: the privacy unit.
+        advantage: advantage over guessing: 0 if nothing is learned, 1 if everything is.
+        detection: largest detection rate for each rate of `FALSE_ALARMS`.
         is_exact: whether some attacker reaches these figures; otherwise they are upper bounds.
     """
 
@@ -94,7 +94,7 @@ class Risk:
 
     @property
     def success(self) -> float:
-        """How often the attacker is right; who guesses is right half of the time."""
+        """Probability that the attacker is right; guessing is right half of the time."""
         return (1 + self.advantage) / 2
 
     @property
@@ -146,10 +146,10 @@ class Risk:
 
 
 def risk_of(plan: Plan) -> Risk:
-    """What the noise of a plan leaves to the best attacker.
+    """Compute the success of the best attacker from the noise of a plan.
 
     Privacy:
-        Nobody does better on anything made of what the plan measures.
+        It bounds every attack on anything that is computed from the measurements of the plan.
     """
     is_stated = plan.epsilon is not None and plan.delta is not None
     stated = ((plan.epsilon, plan.delta),) if is_stated else ()
@@ -175,7 +175,7 @@ def _risk(unit: Unit, parts: tuple[Part, ...], stated: tuple[tuple[float, float]
 
 
 def bare_advantage(epsilon: float, delta: float) -> float:
-    """The most that (epsilon, delta) alone allows, whatever the noise.
+    """Largest advantage that (epsilon, delta) alone allows, for any noise.
 
     >>> round(bare_advantage(1, 1e-8), 3)
     0.462
@@ -188,8 +188,8 @@ def _detection(
 ) -> float:
     """Upper bound of the detection rate of a test with this rate of false alarms.
 
-    Every (epsilon, delta) of the curve bounds what is missed from below, in two ways, as a test may
-    be turned round. Each way is a concave function of exp(epsilon) or exp(-epsilon).
+    Every (epsilon, delta) of the curve gives two lower bounds of the missed share, as a test may be
+    reversed. Each way is a concave function of exp(epsilon) or exp(-epsilon).
     """
 
     def steep(epsilon: float, delta: float) -> float:

@@ -25,12 +25,12 @@ UNIT_KEYS: Final = ("neighbours", "trips", "exactly", "distinct", "once_per")
 
 
 class Sensitivity(NamedTuple):
-    """What one person changes in the counts of a level or cross table, at most.
+    """Largest change of the counts of a level or cross table by one person.
 
     Attributes:
         squared: square of the l2 sensitivity.
         sides: 2 if they can lower one count and raise another, else 1.
-        trips: how much the counts of one side change by, together.
+        trips: largest sum of changes on one side.
     """
 
     squared: int
@@ -139,15 +139,15 @@ class Unit:
 
     @property
     def forbids_repeats(self) -> bool:
-        """Whether two trips of one person differ, on whichever axis."""
+        """Whether two trips of one person must differ in some axis."""
         return self.distinct and self.trips > 1 and self.once_per is None
 
     def is_broken_by(self, outside: Collection[str]) -> bool:
-        """Whether an area for unknown places on these axes makes trips equal that must differ."""
+        """Whether an area `outside` on these axes could make equal two trips that must differ."""
         return self.once_per in outside or (self.forbids_repeats and bool(outside))
 
     def sensitivity(self, level: "TreeLevel | CrossTable") -> Sensitivity:
-        """What one person changes in the counts of a level or cross table, at most."""
+        """Largest change of the counts of a level or cross table by one person."""
         return Sensitivity(self.squared_sensitivity(level), self.sides(level.index), self.trips)
 
     def squared_sensitivity(self, level: "TreeLevel | CrossTable") -> int:
@@ -185,7 +185,7 @@ class Unit:
         return total
 
     def describe(self, one: str = "trip", many: str = "trips") -> str:
-        """The unit in plain words; `one` and `many` say what a person has in the table.
+        """Describe the unit in plain words; `one` and `many` are nouns for the counted entries.
 
         >>> Unit("add-remove", trips=3, distinct=True).describe()
         'a person with at most 3 different trips may be added or removed; the total is noised'
@@ -197,7 +197,7 @@ class Unit:
         return f"a person with {bound} {trips} may be {change}; the total is {total}"
 
     def contribution(self, one: str = "trip", many: str = "trips") -> str:
-        """What a person has in the table, at most or exactly.
+        """Describe the entries of a person in the table.
 
         >>> Unit("add-remove", trips=12, once_per="month").contribution()
         '12 trips (one in each month)'

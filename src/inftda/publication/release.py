@@ -274,7 +274,7 @@ class Release:
         return level_uses(self)
 
     def use_at(self, depths: Sequence[int]) -> LevelUse | None:
-        """Smallest usable count at these levels of the axes; None off the tree."""
+        """Smallest usable count at these levels; None if the tree has no such level."""
         asked = self.tree.coarsest(depths)
         return next(
             (use for use in self.uses if self.tree.coarsest(use.level.depths) == asked), None

@@ -29,18 +29,18 @@ try:
 except ImportError:
     _IS_POSIX = False
 
-#: Table and manifest of what is published: a release, or an estimate.
+#: Table and manifest of a release or an estimate.
 FLOWS_FILE, ESTIMATE_FILE, MANIFEST_FILE = "flows.parquet", "estimate.parquet", "manifest.json"
-#: Files that desktop systems put into every folder that somebody looks at.
+#: Files that desktop systems leave in folders.
 JUNK: Final = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
-#: File of every private folder that its process holds.
+#: Lock file of a private folder, held by its process.
 LOCK: Final = ".inftda-lock"
 #: In the private folder of a folder that is written: the new one, and the one that it replaces.
 NEW, OLD = "new", "old"
 #: Longest names that file systems take, in bytes; the private folder of a folder has a longer one.
 _MAX_FILE, _MAX_FOLDER = 255, 200
 
-#: Complains about a folder that must not be replaced.
+#: Raises an error for a folder that must not be replaced.
 Check = Callable[[Path], None]
 
 
@@ -60,7 +60,7 @@ def private_folder(parent: Path, prefix: str, *, of: Path | None = None) -> Iter
     try:
         yield path
     finally:
-        if not _IS_POSIX:  # Windows does not remove what is open
+        if not _IS_POSIX:  # Windows does not remove open files
             os.close(lock)
         try:
             _remove(path, of)
@@ -163,7 +163,7 @@ def whole_folder(
                     file.chmod(file.stat().st_mode & 0o644 if is_public else 0o600)
                     _sync(file)
             _sync(new)
-        # Work takes time: what somebody else has put there meanwhile is not ours to replace.
+        # Another process may have written there meanwhile; its files are not replaced.
         check_folder(out, check=check, force=force)
         if force and out.exists():
             out.rename(work / OLD)
@@ -200,7 +200,7 @@ def check_folder(out: Path, *, check: Check, force: bool) -> None:
 def check_file(out: Path, *, force: bool = False, reads: Iterable[Path | None] = ()) -> None:
     """Refuse a file that cannot, or must not, be written, before any work is done.
 
-    What the same command `reads` is never replaced.
+    Files that the same command `reads` are never replaced.
     """
     if any(len(os.fsencode(part)) > _MAX_FILE for part in out.parts):
         raise InftdaError(
@@ -227,7 +227,7 @@ def check_file(out: Path, *, force: bool = False, reads: Iterable[Path | None] =
 def check_unpublished(out: Path, *, around: Path | None = None) -> None:
     """Refuse to write into a release or an estimate.
 
-    It is looked for from `around` on: from `out` itself, unless that may be replaced.
+    The search begins at `around`: at `out` itself, unless `out` may be replaced.
     """
     folder = published_around(around or out)
     if folder is not None:
@@ -238,9 +238,9 @@ def check_unpublished(out: Path, *, around: Path | None = None) -> None:
 
 
 def published_around(path: Path, *known: str | Path) -> Path | None:
-    """The release or estimate that a path is or lies in, by whatever links or relative paths.
+    """Find the release or estimate that a path is or lies in, also through links.
 
-    Folders that are `known` to be releases are, whatever they hold.
+    Folders in `known` count as releases in any case.
     """
     resolved = path.resolve()
     for folder in (resolved, *resolved.parents):

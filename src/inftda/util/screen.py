@@ -14,8 +14,8 @@ from html import escape
 from importlib import import_module
 from typing import Any, Final, NamedTuple, Self
 
-#: Called with what is being done (of a release, the name of a level), the work done and the work
-#: in all. Of a release both follow from what is released, so that progress reveals nothing else.
+#: Receives the name of the work (for a release, of a level), the work done and all work. For a
+#: release these follow from released counts, so progress reveals nothing else.
 Progress = Callable[[str, int, int], None]
 
 #: Seconds between two changes of the line in a notebook.
@@ -48,7 +48,7 @@ def no_progress(what: str, done: int, total: int) -> None:
 
 
 class Meter:
-    """Shows one bar; call it with what is being done, work done and work in all.
+    """A progress bar; call it with the name of the work, the work done and all work.
 
     On a terminal the bar is on standard error, in a notebook it is a line below the cell, and
     elsewhere there is none. Work is counted in some `unit`.
@@ -68,7 +68,7 @@ class Meter:
         self._stack.close()
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """Move the bar; work of which there is none is done at once."""
+        """Move the bar; work of size 0 is complete at once."""
         self._show(printable(what), done if total else 1, max(total, 1))
 
 

@@ -40,7 +40,7 @@ ZIP: Final = ".zip"
 STORES: Final = {"s3": "", "gs": "?retry_limit_seconds=30", "abfs": "", "abfss": ""}
 _HTTPS: Final = "https"
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-#: Folders with this prefix that no process holds are removed, so it must be nobody else's.
+#: Prefix of private folders; unlocked folders with it are removed, so it must be unique.
 _PREFIX: Final = "inftda-copy-"
 #: Bytes that are copied at once, seconds that a server may be silent.
 _PIECE, _PATIENCE = 1 << 20, 60
@@ -49,7 +49,7 @@ _OWN: Final = re.compile(
     r"manifest\.(json|sig)|flows\.parquet|measurements\.parquet|"
     r"areas(-[0-9]+)?\.csv|places(-[0-9]+)?\.parquet"
 )
-#: A file in a zip file that is larger, and larger than so many times its packed size, is refused.
+#: A packed file that is larger than this, and than this many times its packed size, is refused.
 _MOST_UNPACKED, _MOST_RATIO = 1 << 30, 100
 #: Explanations of errors, by words of a store's message in lower case.
 _SIGNS: Final = {
@@ -251,7 +251,7 @@ class _Store:
         return folder / name if is_file else folder
 
     def _fetch(self, one: Any, copy: Path) -> None:
-        # Asked for no compression, Arrow does not unpack what ends in .gz.
+        # Without compression Arrow does not unpack files that end in .gz.
         with self.files.open_input_stream(one.path, compression=None) as stream:
             save(stream, copy)
         if copy.stat().st_size != one.size:
@@ -273,7 +273,7 @@ class _Store:
 
 
 def _matches(path: str, pattern: str) -> bool:
-    """Whether a path is like a pattern, in which * stands for letters of one name."""
+    """Whether a path matches a pattern, in which * stands for characters of one name."""
     parts, wanted = path.split("/"), pattern.split("/")
     return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
 
@@ -339,8 +339,8 @@ def output_folder(
 ) -> Iterator[Path]:
     """A folder to fill, which becomes `out` if the block succeeds; see `whole_folder`.
 
-    In a store that takes time. A release that cannot be sent is kept on this machine: it may have
-    been paid for. Once a release is in place, or kept, `tell` is called with where it is, in words.
+    A release that cannot be sent to a store is kept on this machine, because a ledger may have been
+    charged for it. `tell` receives its place, in words, once it is in place or kept.
     """
     placed = placed_words(out)
     if not is_remote(out):
@@ -385,7 +385,7 @@ def output_folder(
 def unpacked(
     files: Sequence[Path], endings: Sequence[str], error: type[InftdaError]
 ) -> Iterator[list[Path]]:
-    """The same files, but for each zip file a private copy of the only table in it.
+    """Replace each zip file by a private copy of the only table in it.
 
     `endings` are those of files that hold tables.
     """
@@ -425,7 +425,7 @@ def _unzip(file: Path, folder: Path, endings: Sequence[str], error: type[InftdaE
 
 
 def _check_unpacked(member: zipfile.ZipInfo, label: str, error: type[InftdaError]) -> None:
-    """Refuse a few bytes that become many; never are more unpacked than a member states."""
+    """Refuse packed files that expand too much; never more bytes are unpacked than stated."""
     size, limit = member.file_size, max(_MOST_UNPACKED, _MOST_RATIO * member.compress_size)
     if size > limit:
         raise error(
@@ -435,13 +435,13 @@ def _check_unpacked(member: zipfile.ZipInfo, label: str, error: type[InftdaError
 
 
 def _is_table(name: str, endings: Sequence[str]) -> bool:
-    """Whether a member of a zip file is meant to be read: not of a hidden folder, say."""
+    """Whether a member of a zip file is a table, and not in a hidden folder."""
     parts = PurePosixPath(name).parts
     is_hidden = any(part.startswith((".", "__")) for part in parts)
     return not is_hidden and name.lower().endswith(tuple(endings))
 
 
 def save(stream: IO[bytes], copy: Path) -> None:
-    """Write what a stream gives to a file that only its owner can open."""
+    """Write a stream to a file that only its owner can open."""
     with os.fdopen(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as out:
         shutil.copyfileobj(stream, out, _PIECE)

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, MissingExtraError, first_few, quietly
 
-#: Rows that a sheet of Excel can have, cells and unpacked bytes that any table in one has.
+#: Limits of an Excel sheet: rows, and cells and unpacked bytes of any table in one.
 MOST_ROWS, MOST_CELLS, MOST_BYTES = 1 << 20, 1 << 26, 1 << 30
-#: The one that occurs most often in the header is the delimiter.
+#: Possible delimiters; the most frequent one in the header is taken.
 DELIMITERS = (",", ";", "\t", "|")
-#: What a spreadsheet may leave out where a cell begins: blanks, control characters, and others
-#: that nobody sees, such as a byte order mark.
+#: Characters that a spreadsheet may skip at the beginning of a cell: blanks, control characters,
+#: and invisible ones such as a byte order mark.
 _UNSEEN: Final = r"[\s\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
 #: Where a cell begins for a spreadsheet, whichever delimiter it assumes, before a formula.
 FORMULA: Final = re.compile(rf"""(^|[;,|\t\r\n"])({_UNSEEN})(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
@@ -82,7 +82,7 @@ def find_texts(texts: pa.StringArray, known: pa.StringArray) -> NDArray[np.int32
 def read_strings(
     source: Any, *, what: str, error: type[InftdaError], columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """A small table with every column as strings.
+    """Read a small table with all columns as strings.
 
     Args:
         source: path to a file of any of the `FORMATS`, any object with the Arrow stream interface
@@ -96,7 +96,7 @@ def read_strings(
 
 
 def read_table(source: Any, *, what: str, error: type[InftdaError]) -> pa.Table:
-    """A small table as it is, cells of text files as text; see `read_strings`."""
+    """Read a small table; cells of text files stay text. See `read_strings`."""
     is_path = isinstance(source, str | Path)
     try:
         return _read_file(Path(source), what, error) if is_path else _read_memory(source)
@@ -113,7 +113,7 @@ def read_table(source: Any, *, what: str, error: type[InftdaError]) -> pa.Table:
 def as_strings(
     table: pa.Table, *, what: str, error: type[InftdaError], columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """Some columns of a table as strings; see `read_strings`."""
+    """Convert some columns of a table to strings; see `read_strings`."""
     present = table.column_names
     names = present if columns is None else list(columns)
     found = []
@@ -241,11 +241,11 @@ class Format(NamedTuple):
     """A kind of file that holds a table.
 
     Attributes:
-        name: what users call it.
-        endings: of the names of its files, in small letters.
+        name: name for users.
+        endings: endings of file names, in small letters.
         read: reads a small public table, given its path, its name for messages, and the class of
             error to raise. Messages may show cells.
-        options: what a `TableFile` may say of such a file.
+        options: options of a `TableFile` that apply.
         is_read_by_spark: whether executors read it.
     """
 
@@ -304,12 +304,12 @@ def read_sheet(  # noqa: PLR0913 - what people say of a workbook
     12. Codes that were typed as numbers have lost their leading zeros. Empty rows are left out.
 
     Args:
-        path: of the workbook.
-        what: what it is called in messages.
+        path: path of the workbook.
+        what: name of the table for messages.
         error: the class of error to raise.
-        sheet: its name. If empty, the only sheet that is not empty; None if users have no option
-            to name one, nor to skip rows.
-        skip_rows: how many rows stand above the names of the columns.
+        sheet: name of the sheet. If empty, the only sheet that is not empty; None if users have no
+            option to name one, nor to skip rows.
+        skip_rows: number of rows above the names of the columns.
         is_matrix: whether the first column needs no name.
     """
     header, *rows = _chosen(path, what, error, sheet, skip_rows)
@@ -329,7 +329,7 @@ def read_sheet(  # noqa: PLR0913 - what people say of a workbook
 def _chosen(
     path: Path, what: str, error: type[InftdaError], sheet: str | None, skip_rows: int
 ) -> list[tuple[Any, ...]]:
-    """Rows of the sheet that is named, or of the only one that is not empty."""
+    """Rows of the named sheet, or of the only one that is not empty."""
     try:
         library = import_module("openpyxl")
     except ImportError:
@@ -383,7 +383,7 @@ def _rows(sheet: Any, skip_rows: int) -> list[tuple[Any, ...]]:
 
     A row may go on for 16,384 empty cells that have a colour; others must not become as long.
     """
-    sheet.reset_dimensions()  # what the file says of its size may be wrong
+    sheet.reset_dimensions()  # the size stated in the file may be wrong
     rows, n_cells = [], 0
     for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
         n_cells += len(row)
@@ -396,12 +396,12 @@ def _rows(sheet: Any, skip_rows: int) -> list[tuple[Any, ...]]:
 
 
 def _whole(cell: Any) -> Any:
-    """A number without the .0 that only some programs write."""
+    """Convert a whole number such as 12.0 to an integer."""
     return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
 
 
 def disarmed(text: str) -> str:
-    """A cell that no spreadsheet runs.
+    """Escape a cell so that no spreadsheet runs it.
 
     >>> disarmed("=1+1"), disarmed("a;@b"), disarmed("-12"), disarmed("Aix-en-Provence")
     ("'=1+1", "a;'@b", '-12', 'Aix-en-Provence')
@@ -410,7 +410,7 @@ def disarmed(text: str) -> str:
 
 
 def disarmed_table(table: pa.Table) -> pa.Table:
-    """A table whose texts and column names no spreadsheet runs."""
+    """Escape all texts and column names of a table."""
     columns = []
     for column in table.columns:
         if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
