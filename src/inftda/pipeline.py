@@ -1,7 +1,7 @@
 """The main job: from a confidential table and a public hierarchy to a release.
 
-Data goes one way: tables, counts, plan, level steps, release. What is asked for is checked
-before the data is touched, and the plan before any noise is drawn.
+Data goes one way: tables, counts, plan, level steps, release. Options are checked before the data
+is read, and the plan before any noise is drawn.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -68,7 +68,8 @@ from inftda.util.screen import Progress, following
 from inftda.util.stores import check_output, is_remote, output_folder
 from inftda.util.threads import available_cores
 
-#: With tens of thousands DuckDB runs out of memory, and ends the process.
+#: Largest number of threads: with tens of thousands, DuckDB runs out of memory and ends the
+#: process.
 MOST_THREADS = 1024
 
 #: A panel of help.
@@ -193,7 +194,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     """Publish a confidential table under differential privacy.
 
     Raises:
-        InftdaError: something is wrong with what was asked for or with the table.
+        InftdaError: an option or the table is invalid.
 
     Privacy:
         (epsilon, delta)-differential privacy for the unit; see docs/guarantee.md.
@@ -239,10 +240,11 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         with _folder(out, period, force=force, is_public=is_public, tell=attempt.tell) as folder:
             # Draw. Every noise scale comes from the account, each once.
             if charge is not None:
-                # Now, and not when all is done: whoever sees a part of the noise has seen it.
+                # Before any noise is drawn, because a part of it may be seen even if the release
+                # fails.
                 charge.pay()
             drawn = place.release(truth, plan.account(), random, progress=report)
-            # Publish. Nothing below has seen the truth.
+            # Publish. No code below sees true counts.
             released = tables.Flows(drawn.leaves.areas, drawn.leaves.value)
             with naming(folder / FLOWS_FILE):
                 tables.write_flows(folder / FLOWS_FILE, tree, released)
@@ -286,9 +288,9 @@ class _Attempt:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Note on any exception what was published, charged and left on disk, and what to do.
+        """Add a note to any exception: published and charged amounts, files left on disk, remedy.
 
-        An `InftdaError` says itself what was wrong; of the rest only a charge is noted.
+        An `InftdaError` explains itself, so it gets a note only about a charge.
         """
         try:
             yield
@@ -381,7 +383,7 @@ class _Machine:
 
 
 def _place(engine: Any, threads: int | None) -> AbstractContextManager[Any]:
-    """Where the release is carried out; in which form it keeps the truth is its own business."""
+    """Choose the engine that reads and draws."""
     if engine == "local":
         n = available_cores() if threads is None else threads
         if n < 1:
@@ -398,7 +400,7 @@ def _place(engine: Any, threads: int | None) -> AbstractContextManager[Any]:
 
 
 def _new_series(out: str | Path, period: str) -> Path | None:
-    """The folder of a series that its first edition makes; None if there is nothing to make."""
+    """The folder of a series, if this first edition must create it; otherwise None."""
     if not period or is_remote(out) or (parent := Path(out).absolute().parent).exists():
         return None
     return parent

@@ -10,7 +10,7 @@ import pyarrow as pa
 from inftda.tree.hierarchy import Hierarchy
 from inftda.tree.places import Places
 
-#: What can be counted by besides areas; the axis is called so.
+#: Parts of a time stamp that can be an axis, and its name.
 ClockPart = Literal["hour", "weekday"]
 WEEKDAYS: Final = ("1-Mon", "2-Tue", "3-Wed", "4-Thu", "5-Fri", "6-Sat", "7-Sun")
 _PARTS: Final = {"00-05": "night", "06-11": "morning", "12-17": "afternoon", "18-23": "evening"}

@@ -178,7 +178,7 @@ def _as_outline(source: Any) -> Any:
     kinds = {getattr(geometry, "geom_type", "nothing") for geometry in geometries}
     if not kinds <= {"Polygon", "MultiPolygon"}:
         raise HierarchyError(f"{label} has {', '.join(sorted(kinds))} in it; {_WHY}")
-    # Outlines are drawn by hand, and no point is placed by them: what is broken is repaired.
+    # Outlines are often drawn by hand, and no point is placed by them, so broken ones are repaired.
     it = shapely()
     whole = it.union_all(it.make_valid(it.force_2d(geometries)))
     # A polygon that collapses to a line is repaired to one.

@@ -47,7 +47,7 @@ class Placer(Protocol):
 
 
 def placer_of(hierarchy: Hierarchy) -> Placer:
-    """What finds the finest areas of a hierarchy."""
+    """Make the function that finds the finest areas of a hierarchy."""
     resolution = resolution_of(hierarchy)
     if resolution is not None:
         return CellPlacer.of(hierarchy, resolution)

@@ -1,4 +1,4 @@
-"""Estimates that add up: one shift per family, one dual variable per measured sum.
+"""Make estimates add up: one shift per family, one dual variable per measured sum.
 
 The posterior of a count is a function of its noisy value. Where noise is Gaussian, shifting the
 noisy values of a family alike until the estimates sum to the node above is what Bayes' rule gives
@@ -53,9 +53,9 @@ class Evidence(NamedTuple):
         log_mean: float32[children], logarithm of the mean by the shares, over sigma.
         moments: float64[means, noisy values, 2], of the posterior.
         is_shifted: whether estimates follow noisy values that are shifted; otherwise their slopes.
-        mean: float64[families below], what children that are divided further are, by all that
-            was measured of them and below; empty if that is not to be used.
-        variance: float64[families below], of the same.
+        mean: float64[families below], means of the children that are divided further, from their
+            own measurements and those below; empty if they are not used.
+        variance: float64[families below], variances of these means.
     """
 
     log_mean: NDArray[np.float32]
@@ -67,13 +67,13 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerEstimate:
-    """All that is known of one level.
+    """Measurements, shares, posteriors and estimates of one level.
 
     Attributes:
         layer: the measurements.
         shares: how nodes are expected to be divided.
         posterior: posterior of a count by its mean and its noisy value.
-        evidence: the same for each child.
+        evidence: the evidence about each child.
         estimate: float64[children], adding up to the level above; empty until they do.
     """
 
@@ -103,7 +103,7 @@ class Targets:
     Attributes:
         start: int64[tables, families], cell of each family's first child; its siblings' follow.
         block: int64[cells]: siblings, whose sum is decided by the nodes above, have one number.
-        value: float64[cells], what was measured, less what is in no family.
+        value: float64[cells], the measurement minus the counts that are in no family.
         variance: float64[cells], of the noise.
         chains: tables that lie inside each other, coarse to fine, in the order of their turns.
     """
@@ -121,7 +121,7 @@ class Targets:
         chains: Sequence[Sequence[CrossTableSums]] = (),
         elsewhere: Sequence[Floats] = (),
     ) -> "Targets":
-        """Tables of a layer in chains, coarse to fine, and what of their sums is in no family."""
+        """Collect the tables of a layer in chains; subtract counts that are in no family."""
         tables = [table for chain in chains for table in chain]
         offsets = np.cumsum([0, *(len(table.value) for table in tables)])
         starts = [table.start + first for table, first in zip(tables, offsets, strict=False)]
@@ -157,7 +157,7 @@ class Targets:
         missing = self.value - sums[0]
         with np.errstate(divide="ignore"):
             spread = np.bincount(self.block, 1 / ratio)
-        # What all cells of a block lack together is decided by the nodes above.
+        # The nodes above determine the total of all cells of a block.
         pull = ratio * missing - (np.bincount(self.block, missing) / spread)[self.block] - duals
         step = _solve(chain, ratio, np.where(ratio > 0, pull, 0.0), sums[1])
         return np.asarray(np.clip(duals + step, -_REACH * sigma, _REACH * sigma))

@@ -71,8 +71,8 @@ def searched(
     areas[axis] = (first[of_parent] + column).astype(np.int32)
     expected = known.shares.within(level)[first[of_parent] + column]
     expected[here] = known.estimate
-    # A child that was expected to be e times smaller takes a trip as reluctantly as one in a
-    # release whose noisy count is a noise scale lower.
+    # A child whose expected count is e times smaller costs as much as a child of a release
+    # whose noisy count is one noise scale lower.
     score = (layer.sigma * (1 << DIGITS) * np.log(np.maximum(expected, _LEAST))).astype(np.int64)
     total = np.add.reduceat(value, offsets[:-1])
     candidates = Candidates(

@@ -1,7 +1,7 @@
 """Make, write and open an estimate: whole numbers that add up, each with an interval.
 
-Post-processing of a release that was published with its measurements: nothing else is read, so
-it costs no privacy and anybody can make one.
+This is post-processing of a release with its measurements, so it uses no budget and anybody can do
+it.
 """
 
 import hashlib
@@ -110,7 +110,7 @@ class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     Attributes:
         format: of the folder.
-        kind: what it holds.
+        kind: the kind of folder.
         model_based: that it is no release.
         notice: how to interpret the numbers.
         private: whether the release is private; False if it was made with a seed.
@@ -163,7 +163,7 @@ class Estimate:
     """Estimated flows between finest areas.
 
     Attributes:
-        manifest: of which release, by which model.
+        manifest: its release and its model.
         tree: axes and order of refinement.
         table: one column for each axis, and `estimate`, `low`, `high`; or the file that holds it.
         known_fits: how it agrees with all that was measured, if it was made just now.
@@ -392,7 +392,7 @@ def located(tree: Tree, centroids: Any = None) -> dict[str, NDArray[np.float64]]
 def _fitted(
     release: Release, points: dict[str, NDArray[np.float64]], seed: int, threads: int | None
 ) -> tuple[Model, list[NDArray[Any]], tuple[TableFit, ...]]:
-    """The model, areas and values of its estimates, and how they fit; all else is given up."""
+    """Fit the model; return it with areas and values of estimates and their agreement."""
     measured = release.measurements()
     fit = Fit.of(release.tree, measured, release.total, points, threads=threads)
     areas, value = fit.leaves(seed)

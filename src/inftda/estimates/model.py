@@ -1,10 +1,10 @@
-"""The estimator: down with shares and priors, up with what children say, down again.
+"""The estimator: three passes over the levels of the tree.
 
 Down, level by level: the estimated counts of the nodes above and the shares (`shares`) give
 every child a mean; with its noisy count that gives a posterior (`prior`), and posterior means
-that add up (`balance`) are the counts that the next level divides. Up: what is known of a
-node from its own noisy count, and from those of its children, is weighed by the variances.
-Down again: estimates that add up, with totals that cross tables measured.
+that add up (`balance`) are the counts that the next level divides. Up: the noisy count of a node
+and those of its children are combined, weighted by their variances. Down again: estimates that add
+up, with totals that cross tables measured.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ class Fit:
 
     Attributes:
         tree: the public tree.
-        total: of everything.
+        total: the overall total.
         levels: estimates, coarse to fine.
         threads: how many to work on.
     """
@@ -75,7 +75,7 @@ class Fit:
             threads: how many; all cores by default. Estimates do not depend on it.
         """
         layers = layers_of(tree, measured)
-        del measured  # as large as all that follows, if nobody else has it
+        del measured  # frees as much memory as all later steps need
         threads = threads or available_cores()
         levels = estimate_layers(layers, float(total), dict(points or {}), ThreadPool(threads).map)
         return cls(tree, total, levels, threads)
@@ -169,7 +169,7 @@ class _UndividedCounts:
         self._last = layers[-1].level if layers else None
 
     def within(self, table: CrossTableSums, layer: Layer) -> Floats:
-        """float64[cells]: what each cell of a table has of them, if axes have nothing in common."""
+        """float64[cells]: their part in each cell of a table, if axes are independent."""
         own = self.by_axis[layer.level.axis][table.area]
         if table.across is None:
             return own
@@ -177,13 +177,13 @@ class _UndividedCounts:
         return np.asarray(own * other[table.other] / max(other.sum(), 1e-9))
 
     def divide(self, layer: Layer, shares: Shares) -> None:
-        """Go on to finer areas of the axis that a layer refines."""
+        """Divide them to finer areas of the axis that a layer refines."""
         axis, offsets = layer.level.axis, layer.level.child_offsets
         above = np.repeat(self.by_axis[axis], np.diff(offsets))
         self.by_axis[axis] = above * shares.within(layer.level)
 
     def add(self, layer: Layer, estimate: Floats) -> None:
-        """Add the children of a layer that nothing divides; those of the last one are of no use."""
+        """Add the undivided children of a layer; not needed for the last one."""
         if layer.level is self._last:
             return
         child = np.flatnonzero(layer.child_family < 0)

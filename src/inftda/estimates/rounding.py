@@ -2,7 +2,7 @@
 
 Each family is rounded so that it sums to its node. Fractions are rounded up at random, the more
 likely the more an area has lost by rounding so far: so totals of areas lose a few trips at most.
-What is left at nodes that nothing divides goes further down trip by trip, by the shares.
+Counts of nodes that are not divided go further down trip by trip, by the shares.
 """
 
 import math
@@ -123,7 +123,7 @@ def _split_trips(
 
 @inlined_kernel
 def _rounding_pressure(lost: float) -> float:
-    """How much likelier fractions are rounded up in an area that has lost by rounding."""
+    """Factor of the odds that a fraction is rounded up in an area that has lost by rounding."""
     return math.exp(_PRESSING * min(max(lost, -_MOST_LOST), _MOST_LOST))
 
 
@@ -139,10 +139,10 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - what is rounded, to what,
 ) -> None:
     """Round the children of each family to the whole number of its node.
 
-    What whole parts leave of the node's number goes to fractions, by one random offset per family:
-    a child gets one for each integer that its stretch of the running sum of fractions covers.
-    `goals` are the numbers of the nodes, `draws` are uniform in [0, 1), and `lost` is what each
-    area has lost by rounding so far, overwritten as `numbers` is.
+    The node's number minus the whole parts goes to fractions, by one random offset per family: a
+    child gets one for each integer that its interval in the running sum of fractions covers.
+    `goals` are the numbers of the nodes, `draws` are uniform in [0, 1), and `lost` is the loss of
+    each area by rounding so far; `lost` and `numbers` are overwritten.
     """
     offsets, firsts = families.offsets, families.first
     for f in range(part[0], part[1]):

@@ -9,9 +9,9 @@ expectation and maximization. Marginal totals from cross tables are one more obs
 each area's factor.
 
 Noisy counts and not estimates are fitted: estimates are shrunk and would lose the means.
-Counts that are clear (`prior`) need no mean, and single large flows say little of the others:
-the means are those of what clear counts leave, and for the factor of an area only the logarithm
-of a clear count matters.
+Counts that are clear (`prior`) need no mean, and single large flows tell little about other flows:
+means are for the counts that are not clear, and a clear count affects the factor of an area by its
+logarithm only.
 """
 
 from typing import Any, Final, NamedTuple
@@ -33,7 +33,7 @@ _SPREADS: Final = (0.001, 4.0)
 _WIDE: Final = 9.0
 #: Counts vary by this much of (noise scale) x (mean) beyond the rest, at least and at most.
 _OVERDISPERSION: Final = (0.3, 10.0)
-#: How far totals of areas are from what factors say, relative to the total (variance).
+#: Relative variance of totals of areas around their expectation by factors.
 _MISFIT: Final = 0.01
 #: Logarithms move by no more than this in a round, and factors stay within these bounds.
 _STEP, _LIMIT = 1.0, 12.0
@@ -242,7 +242,7 @@ def most_children(part: Part, offsets: NDArray[np.int64]) -> int:
 
 @inlined_kernel
 def _left(left: float, count: float, sigma: float) -> float:
-    """What clear counts leave of the count of a node; noise may leave less than nothing."""
+    """Count of a node minus its clear counts, which may be negative because of noise."""
     return min(max(left, 0.1 * sigma), count)
 
 
@@ -256,7 +256,7 @@ def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what 
     overdispersion: float,
     into: tuple[Floats, Floats],
 ) -> None:
-    """Sum up what the noisy counts of some families say of the factors, by Newton's method.
+    """Sum up the evidence of the noisy counts of some families for a Newton step of the factors.
 
     `count` is the estimated sum of the children of each family. Added to, in `into`: for each
     area score, information, means of counts that are not clear, and clear counts; score and
@@ -320,7 +320,7 @@ def log_means_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what is w
     shares: Shares,
     log_mean: NDArray[np.float32],
 ) -> None:
-    """Write to `log_mean` the logarithm of mean / sigma: what clear counts leave, by shares.
+    """Write to `log_mean` the logarithm of mean / sigma, for counts that are not clear.
 
     It is 0 for clear counts, which have no mean here.
     """

@@ -1,4 +1,4 @@
-"""The data of a level step: what is measured, and what was measured. All of it is public."""
+"""The data of a level step: planned measurements and their noisy counts. All of it is public."""
 
 import math
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class MeasuredTable(NamedTuple):
     """Noisy counts of a level or of a cross table, or of some of its rows.
 
     Attributes:
-        measurement: what was measured.
-        rows: the cells that the counts are of.
+        measurement: the level or cross table, with its noise.
+        rows: the measured cells.
         value: int64, row by row, unbiased and often negative.
     """
 
@@ -69,7 +69,7 @@ class MeasuredTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """What is measured to divide the parents of a level.
+    """The measurements that divide the parents of a level.
 
     Attributes:
         children: the level.

@@ -7,15 +7,15 @@ Given integers x_1..x_b and a total c:
    If sum max(0, x - drop) > c, take the least drop with sum max(0, x - drop) <= c instead,
    and lift = 1 - drop.
 2. Every element ends between its floor max(0, x - drop) and its ceiling max(0, x + lift).
-   What separates them is its gap, min(x, drop) + lift for x > -lift and 0 otherwise.
+   The difference is its gap, min(x, drop) + lift for x > -lift and 0 otherwise.
 3. Raise elements from floor to ceiling, largest first, until the sum is c: small elements, the
    likely false positives, give way first (the paper's ascending order). So there is a threshold:
    elements above it move by their whole gap, those below it not at all. It is found by
-   bisection: the gaps above it must not exceed what is to be moved.
+   bisection: the gaps above it must not exceed the missing sum.
 4. Equal elements are ordered by a pseudo-random fraction of 16 binary digits that is added to
    each. The paper leaves their order open; an order by position would favour areas by their code.
    The fraction follows from the public seed of the release, from the parent and from the index of
-   the child, so that anybody can repeat what was done.
+   the child, so that anybody can repeat the division.
 
 The threshold is first found for whole numbers, which leaves few candidates: only these get a
 fraction, and are adjusted where cross tables were measured (`inftda.mechanism.adjustment`).
@@ -39,7 +39,7 @@ from inftda.util.kernels import inlined_kernel, kernel
 
 #: Counts are whole numbers of 2^-16 once they have a fraction.
 DIGITS: Final = 16
-#: Larger numbers cannot be given these digits, and larger sums of them not be made exactly.
+#: Limits of numbers that can have these digits, and of their exact sums.
 LARGEST: Final = 1 << (60 - DIGITS)
 LARGEST_SUM: Final = 1 << 60
 #: The largest number of 64 bits.
@@ -57,7 +57,7 @@ class Candidates(NamedTuple):
         offsets: int64[parents + 1], slices of the next three.
         column: int32, index of each among all children of its parent, ascending.
         noisy: int64, its noisy count in units of 2^-16, with a fraction.
-        value: int64, what is released.
+        value: int64, the released count.
         total: int64[parents], the parent's released count.
         size: int64[parents], number of all its children.
         sum: int64[parents], the sum of their noisy counts.
@@ -84,13 +84,13 @@ class Candidates(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """Noisy counts of the children of some parents, with what is said of each parent.
+    """Noisy counts of the children of some parents, with figures of each parent.
 
     Attributes:
         x: int64, children of all parents, one parent after another.
         offsets: int64[parents + 1], slices of x; empty for a parent with an only child.
-        total: int64[parents], what the children of each sum to, positive.
-        key: int64[parents], what tells the parent from others of its level.
+        total: int64[parents], the sum of the children of each parent, positive.
+        key: int64[parents], key of the parent in its level.
         sum: int64[parents], the sum of each slice.
         least: int64[parents], the least element of each.
         bound: int64[parents], the least count that can become positive.

@@ -49,7 +49,7 @@ Floats = NDArray[np.float64]
 
 
 class Misfits(NamedTuple):
-    """How far released children are from what was measured, for kernels.
+    """Differences of released children from the measurements, for kernels.
 
     Attributes:
         sum: int64[cells], sum of the released children minus the measurement.

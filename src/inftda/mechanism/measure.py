@@ -1,8 +1,7 @@
 """Add noise to true counts; no other module does. The input is confidential, the output is not.
 
-Noise is drawn first, from the distribution that the account states, for every count that is
-measured; then the truth is added to it. Which counts are measured follows from the counts released
-before.
+Noise is drawn first, from the distribution in the account, for every measured count; then the true
+count is added to it. The counts released before determine which counts are measured.
 """
 
 from typing import Any

@@ -39,9 +39,9 @@ def algorithm_3(x: Sequence[int], c: int) -> list[int]:
 
 
 def shares(x: Sequence[int], y: Sequence[int]) -> dict[int, list[int]]:
-    """For each value of x, what the elements with that value got, sorted.
+    """For each value of x, the sorted results of the elements with that value.
 
-    Two results of IntOpt that differ only in how equal values were ordered have the same.
+    Two results of IntOpt that differ only in the order of equal values are equal in this form.
     """
     grouped: dict[int, list[int]] = {}
     for x_i, y_i in zip(x, y, strict=True):

@@ -1,8 +1,8 @@
 """Secure random bits: AES-256 under keys of the operating system, at addresses.
 
 A key encrypts numbered blocks, each of which is 16 random bytes. The number of a block is its
-address: a *row* (64 bits) and a *place* in the row (64 bits). What is drawn for the children of a
-parent is a row, so noise belongs to that parent, wherever and in whichever order work is done.
+address: a *row* (64 bits) and a *place* in the row (64 bits). The draws for the children of a
+parent are a row, so noise depends on the parent only, not on the place or order of the work.
 
 No two draws share a block. A key serves one level or one cross table of one release, and a
 row of it one parent, or one row of cells of that table. In a row
@@ -187,9 +187,9 @@ class Secret:
     Spark runs a task again when a machine dies, runs it twice when a machine is slow, and may
     evaluate a plan once more whenever it likes. If each run drew fresh noise, two different
     draws for the same counts could both become visible, and their mean has less noise than was
-    paid for. So noise is a function of a secret of 256 bits, taken from the source for one
-    release, and of what it is added to. Without the secret the keys are independent uniform ones
-    to anyone (HMAC-SHA-256 is a pseudorandom function).
+    paid for. So noise is a function of a secret of 256 bits, taken from the source for one release,
+    and of the address of the count. Without the secret the keys are independent uniform ones to
+    anyone (HMAC-SHA-256 is a pseudorandom function).
 
     The secret is as confidential as the true counts: whoever has it can subtract the noise. It
     goes where the true counts go (from the driver to the executors) and nowhere else.
@@ -252,7 +252,7 @@ def take_words_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     row: int,
     words: NDArray[np.unsignedinteger[Any]],
 ) -> None:
-    """Copy the words of rows; what is left of the last block of a row is not used.
+    """Copy the words of rows; the rest of the last block of a row is not used.
 
     Args:
         random: blocks first..last, as words.

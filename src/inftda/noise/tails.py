@@ -1,4 +1,4 @@
-"""How likely noise, and sums of draws of it, are to be large.
+"""Tail probabilities of noise and of sums of draws.
 
 Two kinds of figures; `Noise.half_width` has the quantiles of one draw:
 
@@ -26,7 +26,7 @@ RELATIVE_SLACK: Final = 1e-9
 TAIL_SLACK: Final = 1e-12
 #: Half-length of arrays in deviations: they leave out a mass of exp(-REACH^2 / 2) < 1e-119 a draw.
 REACH: Final = 23.5
-#: Covers what arrays leave out and what underflows.
+#: Covers the mass outside of arrays, and underflow.
 ABSOLUTE_SLACK: Final = 1e-110
 #: Points of a trapezoidal rule: at least this many for each deviation of Y, and not more in all.
 _POINTS_PER_DEVIATION: Final = 7

@@ -5,7 +5,7 @@ the whole country; in each they take one of the free jobs at random, so that are
 proportion to the jobs they have. The cost is a few steps per trip, so census sections of a whole
 country take seconds.
 
-What is exact and what is not:
+Exact and approximate parts:
 
 - the number of trips that start in each area and that end in it are exactly as given;
 - the share of trips that stay within the same area of each level is `SURROUNDINGS` in

@@ -57,14 +57,14 @@ _SPLITS_SHOWN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SplitOutlook:
-    """What a split of the budget gives the coarsest and the finest level that have noise.
+    """Errors of a split of the budget at the coarsest and the finest level with noise.
 
     Attributes:
         split: its name.
         is_planned: whether it is the one that is planned.
-        typical: for the two levels, what 95 % of the noise does not exceed.
+        typical: for the two levels, a bound of 95 % of the noise.
         guaranteed: for the two levels, the largest error of any cell.
-        risk: what it leaves to an attacker.
+        risk: success of an attacker.
     """
 
     split: str
@@ -118,9 +118,9 @@ class Outlook:
 
     @cached_property
     def splits(self) -> tuple[SplitOutlook, ...]:
-        """What each split that has a name gives for the same budget.
+        """Errors of each named split of the same budget.
 
-        A split whose noise would be too wide to be drawn is left out.
+        Splits whose noise would be too wide to be drawn are left out.
         """
         found: list[SplitOutlook] = []
         if self.planned is None:

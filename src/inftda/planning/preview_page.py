@@ -35,7 +35,7 @@ def write_preview_page(
 
 
 def _groups(preview: Preview) -> list[dict[str, Any]]:
-    """Settings that differ in epsilon only, smallest first, and what they have in common."""
+    """Settings that differ in epsilon only, smallest first, and a description of the rest."""
     groups: dict[str, list[SettingPreview]] = {}
     for one in preview.settings:
         about = one.setting.describe().partition("; ")[2]

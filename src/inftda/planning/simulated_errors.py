@@ -87,7 +87,7 @@ def level_run(
     Args:
         level: the root, or a level that splits something.
         known: intervals of the simulated release.
-        counts: what was released.
+        counts: the released counts.
         released: the simulated release.
         measures: of the level.
     """

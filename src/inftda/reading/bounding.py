@@ -50,16 +50,16 @@ if TYPE_CHECKING:
 
 #: Label of the stream that the key is taken from ("bound" in ASCII).
 STREAM_LABEL: Final = 0x626F756E64
-#: Rows of a part, unless one person has more.
+#: Largest number of rows of a part, unless one person has more.
 PART_ROWS: Final = 1 << 20
-#: Trips that are drawn at once.
+#: Number of trips that are drawn at once.
 MOST_DRAWS: Final = 1 << 20
-#: Where the numbers begin by which a trip of an area is drawn.
+#: First number of the draws that choose a trip of an area.
 _OF_AREAS: Final = np.uint64(1 << 63)
 
 
 def draw_key(source: RandomSource) -> bytes:
-    """256 fresh random bits, for one table."""
+    """Draw a key of 256 fresh random bits for one table."""
     return source.bits(STREAM_LABEL).words(4).tobytes()
 
 
@@ -96,7 +96,7 @@ def by_person(batches: Iterable[pa.RecordBatch], most: int = PART_ROWS) -> Itera
             continue
         table = pa.Table.from_batches(held)
         last = table["person"][-1]
-        # Rows of nobody are flaws, which may be cut anywhere.
+        # Rows without a person are flaws, which may be cut anywhere.
         cut = pc.index(table["person"], last).as_py() if last.is_valid else table.num_rows
         if cut:
             yield table.slice(0, cut)
@@ -161,7 +161,7 @@ def bounded(
 def _count_inexact(
     n: NDArray[np.int64], starts: NDArray[np.int64], month: NDArray[np.int32] | None, trips: int
 ) -> int:
-    """How many persons do not have exactly `trips` trips, or have two in a `month`."""
+    """Count persons without exactly `trips` trips, or with two in a `month`."""
     is_wrong = sum_groups(n, _offsets(starts, len(n))) != trips
     if month is not None:
         has_trip = n > 0  # a row with count 0 is no trip

@@ -28,7 +28,7 @@ LIKE_COUNTS: Final = frozenset({
     "cnt", "count", "counts", "flow", "flows", "n", "ntrips", "number", "obsvalue", "people",
     "total", "tripcount", "trips", "value", "weight",
 })  # fmt: skip
-#: What columns hold, and the options that say which they are.
+#: Roles of columns, with the options that name them.
 _ENDS: Final = "`origin=`, `destination=`"
 _ROLES: Final[Mapping[str, tuple[str, str]]] = {
     "code": ("area codes", _ENDS),
@@ -216,7 +216,7 @@ class Columns:
     def has_outside(self, axis: str) -> bool:
         """Return whether rows that cannot be placed by this axis go to its area `outside`.
 
-        Every hour is on the clock, so noise there would be trips that nobody made: an axis of time
+        Every hour exists, so noise in an outside hour would only add false trips: an axis of time
         stamps has such an area only if it is named.
         """
         if isinstance(self.unplaceable, Mapping):
@@ -302,7 +302,7 @@ def find_columns(
 ) -> tuple[list[tuple[int, str]], str | None]:
     """Position and name of the columns of the axes, the count and the person, in this order.
 
-    And the count column; None if every row is one trip.
+    Also return the count column; None if every row is one trip.
     """
     if table.header:
         _check_matrix(table, columns, axes)
@@ -354,8 +354,8 @@ def _check_matrix(table: "Source", columns: Columns, axes: Sequence[Axis]) -> No
 def _check_header(table: "Source", uses: Sequence[tuple[str | None, str]]) -> None:
     """Refuse a CSV file or a sheet with none of the columns that are asked for.
 
-    Its first line may be somebody's row, so nothing of that line is shown but what is spelt
-    nearly like a name that is asked for.
+    Its first line may be a person's row, so the message shows only those of its texts that resemble
+    a requested name.
     """
     asked = list(dict.fromkeys(name for name, _ in uses if name))
     if not table.has_header or not {*asked, COUNT}.isdisjoint(table.names):

@@ -27,9 +27,9 @@ _WHOLE: Final = frozenset({
 #: Below this, different whole numbers are different floats: 2^53 + 1 is the double 2^53.
 _EXACT: Final = {"FLOAT": 2**24, "DOUBLE": 2**53}
 _STAMPS: Final = frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"})
-#: A column of nothing but missing values has this type, with its quotes.
+#: Type of a column with missing values only, including its quotes.
 _NOTHING: Final = '"NULL"'
-#: Time stamps as text: 2026-05-17, T08:30, and what may follow.
+#: Time stamps as text: 2026-05-17, T08:30, and optional further parts.
 _DATE, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[T ][0-9]{2}:[0-9]{2}"
 #: Between thousands or before decimals: points, commas, blanks that do not break, apostrophes.
 _SEPARATOR: Final = r"[., \x{a0}\x{202f}''\x{2019}]"
@@ -49,7 +49,7 @@ class Flaw(IntEnum):
     TOO_LARGE = 8
     NOBODY = 9
     UNPLACEABLE = 10
-    #: Of persons, not of rows: not exactly the number of trips that the unit states.
+    #: A flaw of persons, not of rows: not exactly the number of trips of the privacy unit.
     INEXACT = 11
 
 
@@ -97,7 +97,7 @@ class Column(NamedTuple):
 
     @property
     def is_text(self) -> bool:
-        """Whether it is declared as text, or holds nothing that could say otherwise."""
+        """Whether it is declared as text, or has missing values only."""
         return self.type in {"VARCHAR", _NOTHING} or self.type.startswith("ENUM")
 
 
@@ -147,17 +147,18 @@ def degrees(column: Column, label: str) -> str:
 def clock(column: Column, part: ClockPart, label: str) -> str:
     """SQL for the hour or weekday of a time stamp, as `inftda.areas.clock` has it.
 
-    It is what the clock shows where the stamp was written: a time zone after it changes nothing.
+    It is the local time as written; a time zone after it is ignored.
     """
     is_date = column.type == "DATE"
     if column.is_text or column.type in _WHOLE:
-        # A number is no time, but may stand beside texts that are.
+        # A number is no time, but may occur beside texts that are times.
         pattern = _DATE + ("" if part == "weekday" else _TIME)
         rest = f"({_TIME}{_REST})?" if part == "weekday" else _REST
         found = rf"regexp_extract(CAST({column.sql} AS VARCHAR), '^\s*({pattern}){rest}\s*$', 1)"
         stamp = f"TRY_CAST({found} AS TIMESTAMP)"
     elif column.type in _STAMPS or (is_date and part == "weekday"):
-        # Days and seconds go further than time stamps do: such a cell is a flaw of its own row.
+        # Days and seconds can exceed the range of time stamps: such a cell is a flaw of its own
+        # row.
         stamp = f"TRY_CAST({column.sql} AS TIMESTAMP)"
     else:
         hint = ", which depend on where they are read" if "ZONE" in column.type else ""

@@ -4,13 +4,12 @@
 The same SQL counts the rows of a table on one machine and those of a part of it on a Spark
 executor.
 
-How rows are counted was chosen by measuring. Trips repeat, so they are grouped by the codes
-as they are written and only the groups are looked up in the hierarchy: that costs about what
-a plain GROUP BY costs. Flows hardly repeat, and grouping them takes four times as long as
-looking them up, so they are left as they are: the truth adds up equal leaves anyway.
-Only where that would take much memory their numbers are grouped. A stream can be read only once,
-so it is written into a temporary table, trips in groups, from which a message can still quote
-unknown codes.
+Measurements decided how rows are counted. Trips repeat, so they are grouped by their codes and only
+the groups are looked up in the hierarchy, which takes about as long as a plain GROUP BY. Flows
+hardly repeat, and grouping them takes four times as long as looking them up, so they are not
+grouped, because `Truth` adds up equal leaves. Only if this would need much memory, they are grouped
+by area numbers. A stream can be read only once, so it is written into a temporary table, trips in
+groups, from which a message can still quote unknown codes.
 
 A row of flows that repeats another one, with the same areas and the same count, is more often a
 copy than a second number, so such rows are refused unless the custodian has them added up. Leaves
@@ -57,16 +56,16 @@ if TYPE_CHECKING:
     from inftda.tree import Axis, Cells
     from inftda.tree.hierarchy import Hierarchy
 
-#: How many unknown codes of an axis are compared with known ones.
+#: Number of unknown codes of an axis that are compared with known ones.
 LOOKED_AT: Final = 100
-#: How many of them a message shows, and how much of each.
+#: Number of unknown codes in a message, and their largest length.
 SHOWN_CODES: Final = 5
 SHOWN_CHARACTERS: Final = 40
 #: More rows than this, half a gigabyte of leaves, are grouped.
 MANY: Final = 1 << 25
-#: A whole number that some program wrote as a decimal one.
+#: A whole number written as a decimal number.
 _DECIMAL: Final = re.compile(r"[0-9]+\.0*")
-#: What may be wrong with unknown codes that resemble known ones.
+#: Possible causes of unknown codes that resemble known ones.
 _DECIMALS: Final = "are the codes decimal numbers? {!r} would be {!r}; write codes as text"
 _SPELLING: Final = (
     "codes are compared as they are written, blanks and capitals included: {!r} would be {!r}"
@@ -76,7 +75,7 @@ _SUMS: Final = (
     "{!r} looks like a total: take rows and columns of totals out of the table, or what they sum "
     "up is counted twice"
 )
-#: What totals are called, in small letters.
+#: Usual names of totals, in small letters.
 TOTALS: Final = (
     "all", "celkem", "ensemble", "gesamt", "i alt", "insgesamt", "ogółem", "razem", "sum", "suma",
     "summe", "sums", "totaal", "total", "totale", "totals", "totalt", "yhteensä",
@@ -166,7 +165,7 @@ def _joined(column: pa.ChunkedArray) -> NDArray[Any]:
     """The numbers of a column in one array."""
     if column.num_chunks < 2:
         return as_numpy(column.combine_chunks())
-    # Not by Arrow, which would get the room from its own store of memory and keep it.
+    # Not with Arrow, which would take the memory from its own pool and keep it.
     return np.concatenate([as_numpy(chunk) for chunk in column.chunks])
 
 
@@ -203,8 +202,8 @@ class Rows:
 
     There is a column `person` if `has_person`. If `is_grouped`, each combination of codes occurs
     only once, or once for every flaw. Without a `count_name` every row of the input is one trip.
-    What a row of the input is called is `row`: in a matrix it is a cell. The columns of the axes as
-    they are written are `keys`; rows that repeat are compared by them unless `is_adding`.
+    `row` is the noun for a row of the input; in a matrix it is a cell. `keys` are the columns of
+    the axes as they are written; repeated rows are found by them unless `is_adding`.
     """
 
     label: str
@@ -254,7 +253,7 @@ class Rows:
             number = meaning.count(found[-1 - (columns.person is not None)], table.label)
             n = number.sql
             flaws.append(number.flaw)
-        # The first that a row has; "0" if it cannot have any.
+        # The first flaw of a row; "0" if it cannot have any.
         firsts = [f"nullif({one}, 0)" for one in flaws if one != "0"]
         flaw = f"coalesce({', '.join(firsts)}, 0)" if firsts else "0"
         selected += [*keys, f"{n} AS n", f"{flaw} AS flaw", "1 AS r"]
@@ -320,7 +319,7 @@ class Rows:
         return None if unit.once_per is None else by_name[unit.once_per]
 
     def register(self, workspace: Workspace) -> None:
-        """Make the codes of all areas known to a workspace, and what finds those of points."""
+        """Register the codes of all areas in a workspace, and the function that places points."""
         for axis in {axis.lookup: axis for axis in self.axes}.values():
             codes = axis.hierarchy.codes(axis.hierarchy.depth)
             numbers = as_arrow(np.arange(len(codes), dtype=np.int32))
@@ -359,9 +358,9 @@ class Rows:
         return f"SELECT {', '.join(named)}, n, r, {flaw} AS status FROM ({self._looked_up()})"
 
     def count(self, workspace: Workspace) -> pa.Table:
-        """Area numbers and trips `n` of the leaves, some of which may be there several times.
+        """Count rows per leaf: area numbers and trips `n`; leaves may be listed several times.
 
-        A flawed row is one as `placed` says.
+        Flawed rows are marked as in `placed`.
         """
         n = f"CAST(least(n, {MAX_TOTAL + 1}) AS BIGINT) AS n"
         listed = f"SELECT {', '.join(self.numbers)}, {n} FROM ({self.placed()})"
@@ -392,11 +391,11 @@ class Rows:
 
     @property
     def is_compared(self) -> bool:
-        """Whether rows that repeat others are looked for: in tables of counts, not of persons."""
+        """Whether repeated rows are searched: in tables of counts, not of persons."""
         return self.count_name is not None and not self.has_person and not self.is_adding
 
     def lines(self) -> str:
-        """SQL for the counted rows: keys as one text `line`, `n`, and how many are the `same`.
+        """SQL for the counted rows: keys as one `line`, `n`, and the number of equal rows `same`.
 
         Keys are cells as they are written, so two points in one area are different lines.
         """
@@ -409,7 +408,7 @@ class Rows:
         )
 
     def repeated_lines(self) -> str:
-        """SQL for how many rows repeat another, and whether lines have several counts."""
+        """SQL for the number of repeated rows, and whether lines have several counts."""
         return (
             "SELECT CAST(sum(same - 1) AS BIGINT) AS again, count(*) > count(DISTINCT line) AS "
             f"split FROM ({self.lines()})"
@@ -418,7 +417,7 @@ class Rows:
     def check_repeated(self, found: Mapping[str, Any], say: Callable[[str], object] | None) -> None:
         """Refuse rows that repeat another, and say if lines have several counts.
 
-        `found` is what `repeated_lines` gives.
+        `found` is the result of `repeated_lines`.
 
         Privacy:
             Both are for the screen of the custodian, as for other rows that are refused.
@@ -444,9 +443,10 @@ class Rows:
         has_rows: bool,
         has_trips: bool,
     ) -> None:
-        """Refuse flawed rows, and a table without trips where an error gives nothing away.
+        """Refuse flawed rows, and an empty table if the error reveals nothing.
 
-        `flaws` is how many rows have each flaw, and `lost` gives what the SQL of `lost` finds.
+        `flaws` has the number of rows with each flaw, and `lost` returns the result of the SQL of
+        `lost`.
         """
         if flaws:
             flaw, n = min(flaws.items())
@@ -468,9 +468,9 @@ class Rows:
         raise IngestError(f"{self.label} has {rest}; there is nothing to count")
 
     def like_totals(self, columns: Columns) -> str:
-        """SQL for whether rows that cannot be placed are called totals; empty where none can be.
+        """SQL for whether rows that cannot be placed are named like totals; empty if none can be.
 
-        Only flows can: a trip is no total, nor is what a person does.
+        Only flows can be totals, not trips or rows of persons.
 
         Privacy:
             The answer is for the screen of the custodian, who knows the table. It goes into no
@@ -489,7 +489,7 @@ class Rows:
     def lost(self) -> str:
         """SQL for unknown codes: number of the axis and code, the first few of each axis.
 
-        On an axis that has an area for them nothing is wrong.
+        Axes with an area `outside` are left out.
         """
         parts = [
             f"(SELECT {i} AS axis, CAST(code AS VARCHAR) AS code FROM (SELECT DISTINCT code_{i} "
@@ -533,7 +533,7 @@ class Rows:
 def _axis_codes(
     found: Iterable[Column], columns: Columns, axes: Sequence[Axis], table: Source
 ) -> tuple[AxisCode, ...]:
-    """How the codes of each axis are read from its columns."""
+    """Make the codes of each axis from its columns."""
     label = table.label
     lookups: dict[tuple[int, bool], str] = {}
     placers: dict[str, Placer] = {}

@@ -6,7 +6,7 @@ the columns in use are ever read, and a column that Arrow or DuckDB cannot read 
 
 Nothing is guessed from rows. Every cell of a CSV file stays the text that is written, so "001001"
 keeps its zeros; only the separator is inferred, from the header. Files that are read as one table
-must have the same columns: otherwise what a cell means would depend on the file that comes first.
+must have the same columns; otherwise the meaning of a cell would depend on the first file.
 """
 
 from __future__ import annotations
@@ -51,23 +51,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Name of what is registered in the workspace.
+#: Name of the table in the workspace.
 ARROW_INPUT: Final = "arrow_input"
-#: By the names that Python and DuckDB know; DuckDB has no others built in.
+#: Names of encodings in Python and in DuckDB, which has no others built in.
 ENCODINGS: Final = ("utf-8", "utf-16", "latin-1")
-#: Bytes of a line, quoted line ends included; it is as much as DuckDB reads at once anyway.
+#: Largest length of a line in bytes, quoted line ends included; DuckDB reads as much at once.
 MAX_LINE: Final = 32_000_000
 _MAX_HEADER: Final = 1 << 20
-#: Cells of a matrix in one list.
+#: Number of cells of a matrix in one list.
 _BLOCK: Final = 64
-#: Types by another name that DuckDB reads as what they mean; the last is text of PostgreSQL.
+#: Extension types that DuckDB reads correctly; the last is text of PostgreSQL.
 _KNOWN_EXTENSIONS: Final = frozenset({"arrow.uuid", "arrow.opaque"})
 _TABLE: Final = "the table"
 _MERGED: Final = (
     " (merged cells of a sheet have a value in the first of them only: fill in the others)"
 )
 _DAMAGED: Final = "it is damaged or cut off, or not readable; check the file and its permissions"
-#: Columns that a message lists.
+#: Largest number of columns in a message.
 _SHOWN: Final = 12
 
 
@@ -147,11 +147,11 @@ def _encoding_named(name: str) -> str:
 class Source:
     """One table that can be read; only its header is known so far.
 
-    `select` makes SQL for the columns at some positions, called c0, c1, ..., and `explain` makes of
-    DuckDB's message what is wrong, without a cell of the table in it. A stream is not repeatable:
-    it can be read once. If names are the header of a file, they may be somebody's row. A matrix
-    has `header`, the areas of axis `across`, and each of its cells is a row. `blanks` says why
-    cells may be missing.
+    `select` makes SQL for the columns at some positions, named c0, c1, ..., and `explain` turns a
+    message of DuckDB into an explanation without any cell of the table. A stream is not repeatable:
+    it can be read once. If names are the header of a file, they may be a person's row. A matrix has
+    `header`, the areas of axis `across`, and each of its cells is a row. `blanks` says why cells
+    may be missing.
     """
 
     label: str
@@ -215,7 +215,7 @@ def attempt(action: Callable[[], T], label: str, explain: Callable[[str], str]) 
 
 
 def open_source(source: Any, files: Sequence[Path], workspace: Workspace) -> Source:
-    """Make a table known to the workspace; `files` is what `local_files` finds for it."""
+    """Register a table in the workspace; `files` is the result of `local_files` for it."""
     if isinstance(source, str | Path):
         source = TableFile(source)
     if not isinstance(source, TableFile):
@@ -434,7 +434,7 @@ def _unfolded(matrix: Source, *, is_transposed: bool) -> Source:
     named = [code for code in header if code]
     down, across = (DESTINATION, ORIGIN) if is_transposed else (ORIGIN, DESTINATION)
     if not named or len({*named}) < len(named):
-        # Not which: without a header, the first line holds counts.
+        # The message names no area: without a header, the first line holds counts.
         flaw = f"names the same {across} twice" if named else f"names no {across}"
         raise IngestError(
             f"the header of {matrix.label} {flaw}; a matrix has {down}s in its first column and "
@@ -475,7 +475,7 @@ def _open_parquet(files: Sequence[Path], options: TableFile, workspace: Workspac
     explain = partial(_explain_parquet, label)
 
     def relation(some: Sequence[Path]) -> str:
-        # Codes in folder names (origin=001) are text, too; they come after those in the file.
+        # Codes in folder names (origin=001) are also text; they come after those in the file.
         options = "hive_types_autocast = false, binary_as_string = true"
         return f"read_parquet({_listed(some)}, {options})"
 
@@ -535,12 +535,12 @@ def _explain_arrow(label: str, message: str) -> str:
     return f"cannot read {label} as a file of Arrow: it is damaged or cut off; write it again"
 
 
-#: How formats are opened that DuckDB reads, or of which more can be said than where they are.
+#: Functions that open formats that DuckDB reads, or whose errors can be explained.
 _OPENERS: Final = {"CSV": _open_csv, "Parquet": _open_parquet, "Excel": _open_workbooks}
 
 
 def not_utf8(label: str) -> str:
-    """What to say about bytes that are not text."""
+    """Message about bytes that are not text."""
     return (
         f"a cell of {label} is not UTF-8 text, in a column that holds area codes, persons or "
         "counts; write the column as text or whole numbers"
@@ -622,7 +622,7 @@ def _as_arrow(column: Any) -> pa.Array | pa.ChunkedArray:
         return pa.array(column, from_pandas=True)
     cells = list(column)
     kinds = {*map(type, cells)}
-    if float in kinds and str in kinds:  # pandas has NaN for what is missing
+    if float in kinds and str in kinds:  # pandas has NaN for missing values
         cells = [None if cell != cell else cell for cell in cells]  # noqa: PLR0124
         kinds = {*map(type, cells)}
     if kinds <= {str, int, type(None)}:

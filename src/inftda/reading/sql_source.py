@@ -6,9 +6,9 @@ driver would infer them from rows, so each of its cells becomes text here.
 Nothing is written: sessions of PostgreSQL, DuckDB and SQLite are read-only, and in other databases
 the query stands inside of another, where only a query can stand.
 
-A password must never leave: it is not in the printed form of a query, and what a driver says, which
-may quote a piece of an address or a row, is never passed on. Its error is reported by its SQLSTATE,
-and never chained, because a chain is printed.
+A password must never be shown: the repr of a query hides it, and messages of a driver, which may
+quote an address or a row, are never passed on. Errors are reported by their SQLSTATE, and never
+chained, because a chain is printed.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _PROFILE: Final = "profile"
 _FILES: Final = frozenset({"sqlite", "duckdb"})
 #: Rows that are fetched from SQLite at once.
 _BATCH_ROWS: Final = 1 << 14
-#: A cell of SQLite as text: whole numbers as digits, other numbers with all their digits, and
-#: bytes as what no code and no count looks like.
+#: SQL for a cell of SQLite as text: whole numbers as digits, other numbers with all their digits,
+#: and bytes in a form that no code or count has.
 _CELL: Final = """CASE typeof({0})
     WHEN 'real' THEN CASE WHEN abs({0}) < 9007199254740992 AND {0} = CAST({0} AS INTEGER)
         THEN CAST(CAST({0} AS INTEGER) AS TEXT) ELSE printf('%!.17g', {0}) END
     WHEN 'blob' THEN quote({0}) ELSE CAST({0} AS TEXT) END"""
-#: What errors of PostgreSQL mean, by the first letters of their SQLSTATE.
+#: Causes of PostgreSQL's errors, by the first letters of their SQLSTATE.
 _STATES: Final = {
     "25006": "the session is read-only; give a SELECT statement",
     "42501": "the user may not read what it names",
@@ -125,9 +125,9 @@ def _open_sqlite(source: SqlQuery, workspace: Workspace) -> Source:
     connection.execute("PRAGMA trusted_schema = OFF").close()
     damaged = f"cannot open {str(path)!r}: it is not an SQLite file, or is damaged"
     _quietly(lambda: connection.execute("PRAGMA schema_version").close(), lambda _: damaged)
-    # Inside of another only a query can stand: nothing that writes, or opens another file. It is
-    # on a line of its own, as it may end in a comment. What SQLite says before a row is read
-    # quotes none.
+    # As a subquery, the statement can only be a query: it cannot write or open another file. It has
+    # a line of its own, as it may end in a comment. Messages of SQLite before the first row quote
+    # no row.
     _quietly(
         lambda: connection.execute(f"EXPLAIN SELECT * FROM ({query}\n)").close(),  # noqa: S608 - read-only
         lambda failure: (
@@ -206,7 +206,7 @@ def _open_adbc(source: SqlQuery, scheme: str, workspace: Workspace) -> Source:
 
 
 def _connected_by(database: str, name: str) -> dict[str, Any]:
-    """What the manager of ADBC's drivers connects by.
+    """Arguments for connecting with the driver manager of ADBC.
 
     Raises:
         ImportError: the driver of PostgreSQL is not installed.
@@ -272,12 +272,12 @@ def _is_numeric(field: pa.Field) -> bool:
 
 
 def _quietly(action: Callable[[], T], explain: Callable[[Exception], str]) -> T:
-    """Do something with a driver, which may quote an address or a row in what it says."""
+    """Run an action of a driver; drop its messages, which may quote an address or a row."""
     return quietly(action, lambda failure: IngestError(explain(failure)))
 
 
 def _cause(failure: Exception) -> str:
-    """What kind of error it is, without a word that the driver says."""
+    """Describe the kind of an error without the driver's message."""
     state = getattr(failure, "sqlstate", None)
     if not state:
         return ""

@@ -1,10 +1,10 @@
-"""The truth, level by level: how many trips there are at every node that has any.
+"""The true counts, level by level, of every node that is not zero. Confidential.
 
 A node is one area on every axis (paper, section 3). The nodes of a level stand in *group order*:
 by the area that the step to the level refines, then by the other areas of their parent, then by
-their index among its children. Released parents are divided in the same order, so that what belongs
-to a group of parents is one slice here. Memory follows the number of nodes that have trips; nothing
-of size areas x areas is ever built.
+their index among its children. Released parents are divided in the same order, so the children of a
+group of parents are one slice here. Memory follows the number of nodes that have trips; nothing of
+size areas x areas is ever built.
 
 The truth is confidential, unless a comparison builds the same from a release. Nothing of it may
 leave except through the mechanism or a comparison that is marked confidential; its repr shows no
@@ -79,7 +79,7 @@ def _read_only(array: NDArray[Any], dtype: type[_Number]) -> NDArray[_Number]:
 
 
 def _sum(counts: Ints) -> int:
-    """The sum, exact whatever the counts are; none is negative."""
+    """Exact sum of non-negative counts of any size."""
     if not len(counts) or int(counts.max()) < 2**63 // len(counts):
         return int(counts.sum())
     # In halves, each of which is exact in int64.
@@ -345,9 +345,9 @@ def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     spare_count: Ints,
     ends: Ints,
 ) -> int:
-    """Sort each of the buckets first..last by radix, and add up what is equal.
+    """Sort each of the buckets first..last by radix, and add up counts of equal nodes.
 
-    What is left stands from the beginning of the first bucket on; where it ends is returned.
+    The result begins at the first bucket; return its end.
 
     Args:
         node: int64[n], sorted.

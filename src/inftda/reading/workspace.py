@@ -1,8 +1,8 @@
 """The workspace: an in-memory DuckDB that spills to a private directory, removed at the end.
 
-What DuckDB spills is confidential, so the directory is readable by its owner only (0700) and
-removed on the way out. DuckDB's own messages quote rows of the input, so none is ever passed
-on: a failure is reported by its kind.
+Spilled data is confidential, so the directory is readable by its owner only (0700) and removed at
+the end. DuckDB's own messages quote rows of the input, so none is ever passed on: a failure is
+reported by its kind.
 
 DuckDB opens the files that it is given and no others: no extension is loaded, nothing goes over
 a network, and none of that can be changed again.
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Folders with this prefix that no process holds are removed, so it must be nobody else's.
+#: Prefix of private folders; unlocked folders with it are removed, so it must be unique.
 SPILL_PREFIX: Final = "inftda-spill-"
-#: Seconds until DuckDB is told again to stop.
+#: Seconds between requests to DuckDB to stop.
 _MOMENT: Final = 0.05
 
 
 class Workspace(ExitStack):
     """A DuckDB connection with a private directory to spill to; use it in a `with` statement.
 
-    What else is to be closed at the end, such as a database, is given to `callback`. It opens no
-    files but those that are given, by their absolute paths.
+    Other resources to close at the end, such as a database, are registered with `callback`. It
+    opens only the given files, by their absolute paths.
     """
 
     def __init__(

@@ -1,12 +1,12 @@
-"""Many machines: the same release as Apache Spark jobs, for tables that outgrow one machine.
+"""Releases as Apache Spark jobs, for tables that do not fit one machine.
 
 Rows are read, bounded and counted by executors; the first levels are divided on the driver;
 then every level is one shuffle, after which tasks divide their groups by the same compiled
 kernels as on one machine. The driver holds true leaves only where it has read them itself: tables
 in its memory, and files where there is no cluster. Released leaves come to it part by part.
 
-Nothing of the truth leaves but through a mechanism. What Spark itself keeps of it on the way
-(shuffle files, spills, logs) is the subject of docs/guides/scale.md.
+True counts leave only through the mechanism. docs/guides/scale.md describes the confidential data
+in Spark's own files (shuffle files, spills, logs).
 """
 
 from importlib.util import find_spec

@@ -108,7 +108,7 @@ class CrossTable(Marginal):
 
     @cached_property
     def row_codes(self) -> dict[int, Ints]:
-        """For each other axis int64[areas of parents]: what an area adds to the number of its row.
+        """For each other axis int64[areas of parents]: summand of an area in the number of its row.
 
         Numbers of rows count from 0 in each group of parents.
         """

@@ -59,7 +59,7 @@ class NodeKeys:
 
     @cached_property
     def codes(self) -> tuple[Ints, ...]:
-        """int64[areas] for each axis: what each area adds to the key of a parent."""
+        """int64[areas] for each axis: the summand of each area in the key of a parent."""
         return tuple(
             np.arange(n) << field.shift for n, field in zip(self._n_areas, self.fields, strict=True)
         )

@@ -219,7 +219,7 @@ class TreeLevel(Marginal):
 
     @cached_property
     def node_codes(self) -> tuple[Ints, ...]:
-        """int64[areas] for each axis: what each area adds to the number of a node of this level.
+        """int64[areas] for each axis: summand of each area in the number of a node of this level.
 
         That is the key of its parent, then its index among the parent's children.
         """

@@ -79,7 +79,7 @@ class Tree:
 
     @cached_property
     def splitting_levels(self) -> tuple[TreeLevel, ...]:
-        """Levels below the root that split something; only these are measured."""
+        """Levels below the root with split areas; only these are measured."""
         return tuple(level for level in self.levels[1:] if not level.is_trivial)
 
     @property
