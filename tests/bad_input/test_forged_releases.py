@@ -686,7 +686,7 @@ def test_nor_its_content_if_another_arrow_is_said_to_have_written_it(slips, what
 def test_files_by_another_arrow_are_said_to_be_compared_by_content(copied):
     rewritten("flows", use_dictionary=False)(copied)
     restate(copied, lambda data: data["software"].update(arrow="1.0+wheel"))
-    assert "compared by content, not by bytes" in " ".join(verify(copied))
+    assert "their contents were compared, not their bytes" in " ".join(verify(copied))
 
 
 def areas_backwards(folder):
