@@ -76,7 +76,7 @@ class Copies(_Box):
     """Many copies of both tables in one release.
 
     Attributes:
-        ratio: how much more of the budget goes to a level that tells the tables apart than
+        ratio: how much more of the budget goes to a level that distinguishes the tables than
             to one that exists because there are copies. A power of two.
         by_command: whether to use the command line.
         by_logarithms: whether the budget is split as it is by default instead: with Laplace noise

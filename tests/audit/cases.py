@@ -147,7 +147,7 @@ PLANTED: Final = (
     ),
 )  # fmt: skip
 
-#: As much for totals across the tree as a release may spend on them. Copies in one release
+#: The largest part of the budget that a release may spend on cross tables. Copies in one release
 #: would share these totals, so that the mechanism is run again and again.
 ACROSS: Final = {"cross_tables": Fraction(1, 2)}
 PLANTED_ACROSS: Final = (

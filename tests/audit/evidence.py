@@ -174,7 +174,7 @@ def scorers(left: Features, right: Features) -> Iterator[tuple[str, Scorer]]:
         yield f"what is commonest on the {name}", partial(_equal_to, rows[np.argmax(times)])
     yield "linear score", _linear(left, right)
     for reach in _REACHES:
-        # Best where noise is Laplace: how far out a number is says nothing more there.
+        # Best where noise is Laplace: beyond it, the size of a number adds no information.
         clip = partial(_clipped, middle, reach)
         yield f"linear score, clipped at {reach}", _linear(left, right, clip)
 

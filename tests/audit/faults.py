@@ -38,7 +38,7 @@ def together(*patches):
 
 
 def _plan_unchecked():
-    """A plan recomputes its promise and would refuse; here it does not."""
+    """A plan recomputes its guarantee and would refuse; here it does not."""
     return patch.multiple(Plan, verify=lambda *_: None, check_parts=lambda _: None)
 
 

@@ -1,8 +1,8 @@
 """Any change of a release folder is refused by `verify`.
 
-The forger is careful: the manifest states the digests of the forged files. What cannot be found out
-from the folder alone is listed with the reason why; the list is exact, so that a check that goes
-missing is noticed.
+The forger is thorough: the manifest states the digests of the forged files. Forgeries that
+cannot be detected from the folder alone are listed with the reason; the list is exact, so that a
+missing check is noticed.
 """
 
 import copy
@@ -135,10 +135,10 @@ UNPROVABLE = {
     ("counted", "what", "longer"): "likewise: it is a word",
     ("counted", "what", "capital"): "likewise",
     ("edition", "longer"): "likewise: it is a name",
-    ("guarantee", "epsilon", "twice"): "a weaker promise is true as well",
+    ("guarantee", "epsilon", "twice"): "a weaker guarantee is true as well",
     ("guarantee", "epsilon", "a little more"): "likewise",
     ("guarantee", "epsilon", "a little less"): "noise is rounded up, so this is still true",
-    ("guarantee", "delta", "twice"): "a weaker promise is true as well",
+    ("guarantee", "delta", "twice"): "a weaker guarantee is true as well",
     ("guarantee", "delta", "a little more"): "likewise",
     ("guarantee", "delta", "a little less"): "noise is rounded up, so this is still true",
     ("guarantee", "across", "doubled"): "what was asked for; what it is spent on is checked",

@@ -107,7 +107,7 @@ def test_a_note_names_its_edition_unless_it_is_about_all(query, made, country, t
 def test_editions_that_publish_other_columns_or_axes_in_another_order_are_joined(
     query, made, country, tmp_path
 ):
-    """Totals are listed beside sums only where they were measured across the tree."""
+    """Totals are listed beside sums only where cross tables measured them."""
     shutil.copytree(made / "series/2024", tmp_path / "series/2024")
     words = f"--areas {made}/areas.csv --rho 1/10 --edition 2025 --cross-tables 0 --quiet"
     order = ["--order", "origin,destination"]

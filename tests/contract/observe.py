@@ -221,7 +221,7 @@ def exit_codes(folder):
 
 
 def forge(made, forged):
-    """A copy of a release that promises more than it kept."""
+    """A copy of a release whose stated epsilon is smaller than its noise gives."""
     forged.mkdir()
     for file in made.iterdir():
         (forged / file.name).write_bytes(file.read_bytes())

@@ -70,7 +70,7 @@ def capital():
 NOISED = Unit("add-remove")
 CASES = {
     "a public total": (FLOWS, COUNTRY.areas, {}),
-    "without tables off the tree": (FLOWS, COUNTRY.areas, {"cross_tables": 0}),
+    "without cross tables": (FLOWS, COUNTRY.areas, {"cross_tables": 0}),
     "delta 0": (FLOWS, COUNTRY.areas, {"delta": 0}),
     "a noised total": (FLOWS, COUNTRY.areas, {"unit": Unit("add-remove", 3)}),
     "the origin first": (

@@ -35,7 +35,7 @@ from tiers import some
 
 @st.composite
 def random_steps(draw):
-    """A level step with tables off the tree or without: released parents, and the truth."""
+    """A level step with cross tables or without: released parents, and the truth."""
     tree = draw(random_trees())
     truth = draw(random_counts(tree))
     level = draw(st.sampled_from(tree.splitting_levels))

@@ -349,7 +349,7 @@ def website(place, monkeypatch):
             self.wfile.write(content)
 
         def log_message(self, *_):
-            """Say nothing."""
+            """Log no request."""
 
     plain = HTTPServer(("127.0.0.1", 0), Site)
     site = HTTPServer(("127.0.0.1", 0), Site)

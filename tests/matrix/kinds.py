@@ -99,7 +99,7 @@ class Kind:
         table: column names and rows of the confidential table.
         reading: options that say what the table holds, the same for `evaluate` and `compare`.
         areas: options that name public areas.
-        promise: privacy unit, budget, method.
+        guarantee: privacy unit, budget, method.
         rest: other options of `release`.
         budget: of the release.
         axes: names of the axes, origin and destination among them if there are any.
@@ -108,7 +108,7 @@ class Kind:
 
     table: Callable = _counts
     areas: str = PAIRS
-    promise: str = ""
+    guarantee: str = ""
     reading: str = ""
     rest: str = ""
     budget: str = BUDGET
@@ -148,21 +148,21 @@ KINDS = {
         budget="--epsilon 2 --delta 0",
         axes=("origin", "destination", "mode"),
     ),
-    "add-remove": Kind(promise="--neighbours add-remove"),
+    "add-remove": Kind(guarantee="--neighbours add-remove"),
     "persons": Kind(
-        table=_persons, promise="--neighbours add-remove --trips 5", reading="--person who"
+        table=_persons, guarantee="--neighbours add-remove --trips 5", reading="--person who"
     ),
     "once-per": Kind(
         table=lambda: _persons("month"),
         areas=f"{PAIRS} --axis month=months.csv",
-        promise="--neighbours add-remove --trips 3 --once-per month",
+        guarantee="--neighbours add-remove --trips 3 --once-per month",
         reading="--person who",
         axes=("origin", "destination", "month"),
     ),
     "outside": Kind(table=_with_outside, reading="--unplaceable outside"),
     "totals-only": Kind(rest="--measurements totals"),
-    "no-cross-tables": Kind(promise="--cross-tables 0"),
-    "paper": Kind(promise="--method paper"),
+    "no-cross-tables": Kind(guarantee="--cross-tables 0"),
+    "paper": Kind(guarantee="--method paper"),
     "rho": Kind(budget="--rho 0.1"),
     "series": Kind(editions=("2024-01", "2024-02")),
     "series-three-axes": Kind(
@@ -176,7 +176,7 @@ KINDS = {
     "spark": Kind(rest="--engine spark"),
     "empty": Kind(
         table=lambda: (("origin", "destination", "count"), [("11", "12", 0)]),
-        promise="--neighbours add-remove",
+        guarantee="--neighbours add-remove",
     ),
 }
 
@@ -212,7 +212,7 @@ class Made:
     def _make(self, out: str, more: str = "") -> None:
         kind = self.kind
         rest = kind.rest.replace("SEED", "6" if out == "earlier" else "5")
-        options = f"{kind.areas} {kind.promise} {kind.reading} {kind.budget} {rest} {more}"
+        options = f"{kind.areas} {kind.guarantee} {kind.reading} {kind.budget} {rest} {more}"
         self.done(f"release {self.folder}/table.csv --out {out} --quiet {options}")
 
     @cached_property

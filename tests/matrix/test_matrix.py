@@ -32,7 +32,7 @@ VERBS = {
     "export-omx": "export RELEASE --to omx --out OUT",
     "dossier": "dossier RELEASE --no-selftest --out OUT",
     "evaluate": "evaluate RELEASE --truth table.csv --html --out OUT READING",
-    "compare": "compare table.csv --html --out OUT AREAS PROMISE READING BUDGET",
+    "compare": "compare table.csv --html --out OUT AREAS GUARANTEE READING BUDGET",
     "change": "change EARLIER RELEASE --out OUT.csv --html OUT.html",
     "repr": None,
 }
@@ -75,7 +75,7 @@ def typed(release, verb, folder):
         "TOTALS": " ".join(totals),
         "READING": kind.reading,
         "AREAS": kind.areas,
-        "PROMISE": kind.promise,
+        "GUARANTEE": kind.guarantee,
         "BUDGET": kind.budget,
         "OUT": str(folder / "out"),
     }

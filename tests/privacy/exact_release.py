@@ -1,4 +1,4 @@
-"""The law of a whole release of a tiny tree, computed by going through all the noise there can be.
+"""The distribution of a whole release of a tiny tree, computed by enumerating all possible noise.
 
 Independent of the package: nested tuples for the tree, all noise vectors on a box so large that
 what lies outside has probability below 1e-30, the slow reference of IntOpt, and sums of positive
@@ -46,7 +46,7 @@ def leaves(node: Node) -> list[int]:
 
 @dataclass(frozen=True)
 class ExactRelease:
-    """From a table to the law of its release.
+    """From a table to the distribution of its release.
 
     Attributes:
         root: the tree, leaves numbered in order; all leaves equally deep.
@@ -88,7 +88,7 @@ class ExactRelease:
         return math.ceil(TAIL * max(map(width, (*self.sigma2, self.root_sigma2)))) + self.shift
 
     def _below(self, node: Node, released: int, depth: int, table: Table) -> Law:
-        """Law of the leaves below a node whose released count is given."""
+        """Distribution of the leaves below a node whose released count is given."""
         if isinstance(node, int):
             return {(released,): 1.0}
         if released == 0:
@@ -109,7 +109,7 @@ class ExactRelease:
         return found
 
     def _division(self, true: Table, released: int, depth: int) -> NDArray[np.float64]:
-        """Law of how one node divides, over `compositions`."""
+        """Distribution of the division of one node, over `compositions`."""
         if len(true) == 1:
             return np.ones(1)  # an only child has its parent's count, and no noise is drawn
         key = true, released, depth
@@ -135,7 +135,7 @@ def of_many(
     high: int,
     is_descending: bool,
 ) -> NDArray[np.float64]:
-    """Law of the division of a node: all vectors of a box, all orders of equal elements."""
+    """Distribution of the division of a node: all vectors of a box, all orders of ties."""
     noise = gaussian(sigma2, high)
     joint = np.ones(1)
     for count in true:
@@ -245,7 +245,7 @@ def contributions(unit: Any, n_leaves: int) -> list[Table]:
 
 
 def aligned(laws: Sequence[Law]) -> NDArray[np.float64]:
-    """Laws as rows over all outputs that any of them has."""
+    """Distributions as rows over all outputs of any of them."""
     outputs = {output: number for number, output in enumerate(sorted(set().union(*laws)))}
     rows = np.zeros((len(laws), len(outputs)))
     for row, law in zip(rows, laws, strict=True):

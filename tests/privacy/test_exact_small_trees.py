@@ -1,9 +1,9 @@
 """Privacy of whole releases of tiny trees, computed and not sampled.
 
-For every table with few people and every neighbour of it the law of the release is computed by
-going through all noise, and compared with what is promised: delta at the promised epsilon, and the
-accounted rho at several orders. Then the other way round: the noise by itself gives away exactly
-what is accounted for, so that nothing is charged in vain.
+For every table with few people and every neighbour of it, the distribution of the release is
+computed by enumerating all noise, and compared with the guarantee: delta at the stated epsilon, and
+the accounted rho at several orders. A second group of tests shows that the noise by itself costs
+exactly the accounted budget, so that nothing is charged in vain.
 """
 
 import itertools
@@ -439,7 +439,7 @@ def test_two_parts_are_divided_by_their_difference():
         assert np.allclose(quick, slow, rtol=1e-9, atol=0)
 
 
-# The engine follows the law that was computed
+# The engine follows the computed distribution
 
 
 @pytest.mark.slow
@@ -498,7 +498,7 @@ def leaf_areas(tree):
 
 
 def chi_square_p(released, law):
-    """How well releases fit a law; rare outputs are taken together."""
+    """How well releases fit a distribution; rare outputs are taken together."""
     rows, times = np.unique(released, axis=0, return_counts=True)
     seen = dict(zip(map(tuple, rows.tolist()), times.tolist(), strict=True))
     assert set(seen) <= set(law)

@@ -16,7 +16,7 @@ from inftda.tree import Axis, Tree
 from random_trees import random_counts, random_hierarchies, random_trees
 from tiers import some
 
-#: Measurements of strangers may be anything.
+#: Measurements in a file from elsewhere may be anything.
 ANY = st.integers(-(2**62), 2**62)
 USUAL = st.integers(-500, 3_000)
 
@@ -88,7 +88,7 @@ def test_guesses_are_moved_in_proportion_to_their_variances(data):
 @given(data=st.data())
 @settings(max_examples=some(40), deadline=None)
 def test_every_question_about_one_axis_has_one_answer(data):
-    """By any level, filter or further axis with a single area; listed sums are those of flows."""
+    """By any level, filter or dimension with a single area; listed sums are those of flows."""
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree, most=100_000))
     assume(counts.total)

@@ -59,7 +59,7 @@ def cell_by_cell(counts, pmf, *, min_expected=100):
     """The same with one bin to each value, but for the tails where few draws are expected."""
     expected = pmf.p * counts.sum()
     inner = np.flatnonzero(expected >= min_expected)
-    # A tail where fewer than five draws are expected has no chi-square law; its neighbour has it.
+    # A tail with fewer than five expected draws is not chi-square distributed; its neighbour is.
     first = inner[0] - (expected[: inner[0]].sum() >= 5)
     last = inner[-1] + (expected[inner[-1] + 1 :].sum() >= 5)
     bins = np.clip(np.arange(expected.size), first, last) - first

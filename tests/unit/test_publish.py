@@ -153,7 +153,7 @@ def test_what_was_asked_for_is_checked_before_the_table_is_read(tmp_path):
         release(Unread(), AREAS, **BUDGET, out=tmp_path / "out")
 
 
-# Who is protected, and how strongly
+# Privacy unit and budget
 
 
 def test_the_guarantee_is_the_one_that_was_asked_for():

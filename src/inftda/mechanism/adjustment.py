@@ -11,7 +11,7 @@ children sum to less than was measured, and negative where they sum to more:
             towards the measurements
 
 A local search reduces the misfit that remains (`inftda.mechanism.local_search`). Theorem 4 of
-docs/proofs/across.md bounds how much all this adds to a child's guaranteed error.
+docs/proofs/cross-tables.md bounds how much all this adds to a child's guaranteed error.
 
 Privacy:
     Post-processing of noisy counts: needs no budget. It must never be given true counts.

@@ -10,8 +10,8 @@ search then moves single counts from one child of a parent to another wherever t
 A child that is 0 has an additional cost: the distance of its noisy count from the least released
 one.
 
-In the notation of docs/proofs/across.md, a child is raised to at most x + raise + C (1 - 1/b) and
-lowered to at least x - 2 B. Within these bounds theorems 2 and 3 hold as without local search.
+In the notation of docs/proofs/cross-tables.md, a child is raised to at most x + raise + C (1 - 1/b)
+and lowered to at least x - 2 B. Within these bounds theorems 2 and 3 hold as without local search.
 
 Privacy:
     Post-processing of noisy counts: needs no budget. It must never be given true counts.

@@ -103,8 +103,8 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
 def _moved(tree: Tree, plan: Plan) -> dict[int, tuple[int, int]]:
     """How far adjustments to cross tables may raise and lower noisy counts, by level.
 
-    By theorem 4 of docs/proofs/across.md, `over` grows by the sum of the two and 1 more, for the
-    level where that is largest, and `under` by twice the larger one, at its own level.
+    By theorem 4 of docs/proofs/cross-tables.md, `over` grows by the sum of the two and 1 more, for
+    the level where that is largest, and `under` by twice the larger one, at its own level.
     """
     levels = {level.index: level for level in plan.levels}
     planned = {table.depths: table for table in plan.tables}

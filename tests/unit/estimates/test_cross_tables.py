@@ -1,4 +1,4 @@
-"""Sums that were measured off the tree: which children they are of, and what dual variables do."""
+"""Sums of cross tables: which children they sum up, and the effect of dual variables."""
 
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ def released(flows):
 
 @pytest.fixture(scope="module")
 def layers(released):
-    """The layers of a release, with all that was measured off the tree with them."""
+    """The layers of a release, with their cross tables."""
     return layers_of(released.tree, released.measurements())
 
 

@@ -28,7 +28,8 @@ N, GROUP, SEEDS = 80, 20, 4
 SIGMA = 14.87
 #: Laplace noise with about that standard deviation.
 LAPLACE = Noise.laplace(Fraction(21, 2))
-#: Classes of published size, in noise scales, and fewer numbers than this say nothing of 95 %.
+#: Classes of published size, in noise scales, and the fewest numbers
+#: whose share can be compared with 95 %.
 CLASSES = (0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, np.inf)
 ENOUGH = 200
 

@@ -190,7 +190,7 @@ def moved(released, case, data, *, reach, ratio):
 @given(divisions(), st.sampled_from([1.0, 2.3, 4.7, 12.0]), st.booleans(), st.data())
 @settings(max_examples=some(1000), deadline=None)
 def test_bounds_of_errors_grow_by_no_more_than_is_proved(case, reach, is_hard, data):
-    """Theorems 2 and 3 of docs/proofs/across.md, for fractional dual variables and hard totals."""
+    """Theorems 2 and 3 of docs/proofs/cross-tables.md: fractional dual variables, hard totals."""
     noisy, fraction, dual, total, is_candidate = case
     n = len(noisy)
     assume(n > 1)

@@ -184,7 +184,7 @@ def test_no_address_of_random_bits_is_used_twice(monkeypatch, across):
     assert len(set(keys)) == len({key for _, key in keys}) == len(plan.parts)
 
 
-# Across the tree
+# Cross tables
 
 
 def test_every_level_and_table_gets_the_scale_that_was_planned_for_it():
@@ -200,7 +200,7 @@ def test_every_level_and_table_gets_the_scale_that_was_planned_for_it():
 
 
 def totals(outcome):
-    """Noisy totals of areas across the tree."""
+    """Noisy marginal totals of areas."""
     one_way = {table.depths for table in TREE.cross_tables if table.is_whole}
     return [noisy for noisy in outcome.noisy if noisy.depths in one_way]
 

@@ -40,7 +40,7 @@ def node():
 
 @pytest.fixture(scope="module")
 def by_mode(country):
-    """Trips by two modes, with tables across the tree and without any of its measurements."""
+    """Trips by two modes, with cross tables and without any of its measurements."""
     modes = ["car" if i % 3 else "ferry" for i in range(len(country.count))]
     table = country.flows().append_column("mode", [modes])
     axes = {

@@ -171,7 +171,7 @@ def test_the_quantile_of_the_largest_draw_is_exact(sigma, cells):
 @pytest.mark.parametrize("siblings", [2, 3, 12])
 @pytest.mark.parametrize("sigma", [0.6, 2.0, 15.0])
 def test_noise_above_the_mean_of_siblings_is_never_understated(sigma, siblings):
-    # The law of (b - 1) z - (sum of the others), by convolution on a grid of integers.
+    # The distribution of (b - 1) z - (sum of the others), by convolution on a grid of integers.
     reach = math.ceil(12 * sigma)
     weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * sigma**2))
     single = weights / weights.sum()
@@ -426,7 +426,7 @@ def test_totals_are_hard_where_the_mechanism_says_so():
     assert leaf.over - plain.over == math.ceil(noise.sigma) + math.ceil(4 * noise.sigma) + 1
 
 
-# With prices for tables across the tree
+# With dual variables for cross tables
 
 
 def across_tree(n_modes=3):
@@ -453,8 +453,8 @@ def test_dual_variables_add_what_theorem_4_says_and_short_axes_more():
     assert more == [0, 0, 2 * one + 1, 2 * one + 1, one + four + 1]
     less = [a.under - b.under for a, b in zip(priced, plain, strict=True)]
     assert less[:3] == [0, 0, 2 * one]
-    # Not simply 2 * four: other terms are the largest with and without prices, and the corner
-    # is worked out for larger errors above.
+    # Not simply 2 * four: other terms are the largest with and without dual variables, and the
+    # corner is worked out for larger errors above.
     assert 2 * one < less[4] <= 3 * four
 
 

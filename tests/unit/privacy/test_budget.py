@@ -218,7 +218,7 @@ def test_a_release_that_takes_the_budget_alone_says_why_its_rho_is_larger():
 
 
 def test_twelve_months_against_an_independent_accountant():
-    """What a person with a trip in every month is promised, by another library."""
+    """The guarantee for a person with a trip in every month, by another library."""
     from dp_accounting import dp_event  # noqa: PLC0415 - a second
     from dp_accounting.pld import pld_privacy_accountant as pld  # noqa: PLC0415 - likewise
 

@@ -119,7 +119,7 @@ def test_several_trips_have_an_upper_bound_above_the_bell(epsilon):
 
 
 def test_pure_noise_of_one_cell_is_randomised_response():
-    """One cell with Laplace noise of scale 1 loses 1 or -1: the bare promise is reached."""
+    """One cell with Laplace noise of scale 1 loses 1 or -1: the bare guarantee is reached."""
     level = Measurement(0, "total", 1, Noise.laplace(1), Sensitivity(1, 1))
     found = risk_of(Plan(Unit("add-remove"), "pure", 1.0, 0.0, (level,)))
     assert found.advantage == pytest.approx(bare_advantage(1, 0))

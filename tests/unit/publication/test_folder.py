@@ -68,7 +68,7 @@ def in_a_folder(folder):
     (folder / "areas-1.csv" / "thesis.txt").write_text("years of work")
 
 
-STRANGERS = {
+UNEXPECTED = {
     "thesis.txt": lambda folder: (folder / "thesis.txt").write_text("years of work"),
     "areas.csv": lambda folder: (folder / "areas.csv").write_text("years of work"),
     "areas-3.csv": lambda folder: (folder / "areas-3.csv").write_text("years of work"),
@@ -86,11 +86,11 @@ def everything(folder):
     }
 
 
-@pytest.mark.parametrize("stranger", STRANGERS)
-def test_a_release_that_holds_anything_else_is_not_replaced(old, stranger):
-    STRANGERS[stranger](old)
+@pytest.mark.parametrize("unexpected", UNEXPECTED)
+def test_a_release_that_holds_anything_else_is_not_replaced(old, unexpected):
+    UNEXPECTED[unexpected](old)
     before = everything(old)
-    with pytest.raises(ReleaseError, match=f"not replaced.*{stranger}.*move it elsewhere"):
+    with pytest.raises(ReleaseError, match=f"not replaced.*{unexpected}.*move it elsewhere"):
         write(old, force=True)
     assert everything(old) == before
     assert names(old.parent) == ["out"]

@@ -18,7 +18,7 @@ from inftda.publication.verify import verify
 from inftda.tree import Axis, Tree
 from inftda.tree.hierarchy import Hierarchy
 
-#: Origin and destination, and a further axis.
+#: Origin and destination, and an additional dimension.
 MODES = Tree.build(
     [
         Axis("origin", Hierarchy.read({"town": ["1", "2"]})),

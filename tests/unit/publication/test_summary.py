@@ -1,4 +1,4 @@
-"""What the summary of a release or a plan says first: who is protected, and from what."""
+"""First lines of the summary of a release or a plan: the guarantee for a person."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Totals that are measured across the tree: published, read back, verified and asked for."""
+"""Marginal totals that are measured: published, read back, verified and asked for."""
 
 import json
 from fractions import Fraction

@@ -167,7 +167,7 @@ def test_points_need_areas_with_outlines():
 
 
 def test_distinct_trips_may_become_one_between_areas():
-    """Nobody makes the same trip twice is a promise about points, and counts are of areas."""
+    """`distinct` is an assertion about points, and counts are of areas."""
     unit = Unit("add-remove", 3, distinct=True)
     with pytest.raises(PrivacyError, match="same trip between areas"):
         Columns(**POINTS).check(ENDS, unit)

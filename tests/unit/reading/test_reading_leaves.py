@@ -1,4 +1,4 @@
-"""What is read: trips and flows, unplaceable rows, bad counts, options that break promises."""
+"""Reading: trips and flows, unplaceable rows, bad counts, options that break the privacy unit."""
 
 import re
 import traceback

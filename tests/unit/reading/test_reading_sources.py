@@ -128,7 +128,7 @@ def test_a_damaged_parquet_file_is_one_clear_error(read, tmp_path, damage):
 
 
 def test_parquet_that_refers_to_another_file_is_refused(read, tmp_path):
-    """The columns of a stranger's file are in that file, not in one that it names."""
+    """The columns of an untrusted file are in that file, not in one that it names."""
     footers = []
     pq.write_table(pa.table(FLOWS), tmp_path / "secret.parquet", metadata_collector=footers)
     footers[0].set_file_path("secret.parquet")

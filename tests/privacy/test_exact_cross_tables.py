@@ -1,10 +1,9 @@
-"""Privacy of releases with totals across the tree, exactly.
+"""Privacy of releases with cross tables, exactly.
 
-Two facts make it exact. What is measured costs what is accounted for: over all neighbours of a
-tiny table every off-tree table changes by its sensitivity at most, and by that much for some. And
-the release is a function of what is measured: put in the noisy counts of another table, and what
-comes out is its release to the bit, all measurements included, so that nothing else of the truth
-has a way out.
+Two facts make it exact. Over all neighbours of a tiny table, every cross table changes by its
+sensitivity at most, and by that much for some neighbours. And the release is a function of its
+measurements: given the noisy counts of another table, the engine makes that table's release, bit
+for bit, so nothing else of the truth can be published.
 """
 
 import itertools

@@ -109,7 +109,7 @@ def test_a_part_that_makes_no_sense_is_refused(across):
 
 
 def without_promise(**given):
-    """A plan that promises rho only, so that nothing but what was changed is wrong."""
+    """A plan that states rho only, so that nothing but what was changed is wrong."""
     return replace(plan_of(**given), epsilon=None, delta=None)
 
 
