@@ -3,7 +3,9 @@
 import os
 import pickle
 import re
+import subprocess
 import sys
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 
@@ -173,10 +175,35 @@ def test_kernels_take_constants_only_from_files_that_name_the_cache():
                 continue
             seen += 1
             for name in kernel.py_func.__code__.co_names:
-                if not isinstance(module.__dict__.get(name), int | float | tuple):
+                if not isinstance(module.__dict__.get(name), int | float | tuple | np.integer):
                     continue
                 defined = re.compile(rf"^(.*, )?{name}\b.*=", re.MULTILINE)
                 assert any(defined.search(path.read_text()) for path in watched), (
                     f"{module.__name__}.{name} comes from a file that does not name the cache"
                 )
     assert seen > 20
+
+
+@pytest.mark.slow
+def test_a_first_release_compiles_each_kernel_once(tmp_path):
+    """Again for another type, or for a constant, would take seconds on a new machine."""
+    script = (
+        "import inftda\n"
+        "from numba.core.event import install_recorder\n"
+        "towns = {'region': ['N', 'N', 'S'], 'town': ['1', '2', '3']}\n"
+        "flows = {'origin': ['1', '2', '3'], 'destination': ['2', '3', '3'], 'count': [5, 4, 3]}\n"
+        "with install_recorder('numba:compile') as compiled:\n"
+        "    inftda.release(flows, towns, epsilon=1, delta=1e-8)\n"
+        "for _, event in compiled.buffer:\n"
+        "    function = event.data['dispatcher'].py_func\n"
+        "    if event.is_start and function.__module__.startswith('inftda.'):\n"
+        "        print(function.__qualname__)\n"
+    )
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    given = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-c", script]
+    made = subprocess.run(command, check=False, env=given, capture_output=True, text=True)
+    names = made.stdout.split()
+    assert len(names) > 20, made.stderr
+    assert [name for name, times in Counter(names).items() if times > 1] == []

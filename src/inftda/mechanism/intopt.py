@@ -29,7 +29,7 @@ Privacy:
 import operator
 import os
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,10 +37,13 @@ from numpy.typing import ArrayLike, NDArray
 from inftda.errors import OptimizeError
 from inftda.util.kernels import inlined_kernel, kernel
 
-#: Counts are whole numbers of 2^-16 once they have a fraction.
-DIGITS: Final = 16
+#: Counts are whole numbers of 2^-16 once they have a fraction. A number of numpy, like `WHOLE` and
+#: `LOWEST`: numba compiles a function again for each constant of Python that it is called with.
+DIGITS: Final = cast("int", np.int64(16))
+#: Digits of whole counts.
+WHOLE: Final = cast("int", np.int64(0))
 #: Limits of numbers that can have these digits, and of their exact sums.
-LARGEST: Final = 1 << (60 - DIGITS)
+LARGEST: Final = 1 << (60 - int(DIGITS))
 LARGEST_SUM: Final = 1 << 60
 #: The largest number of 64 bits.
 BIGGEST: Final = (1 << 63) - 1
@@ -259,10 +262,10 @@ def bound_kernel(vectors: Vectors) -> None:
                 largest = max(largest, vector[i])
             lift = ceil_div(total[parent] - sums[parent], vector.size)
             lift, drop, floors = find_lift_and_drop(
-                vector, 0, total[parent], lift, least[parent], largest
+                vector, WHOLE, total[parent], lift, least[parent], largest
             )
             room = total[parent] - floors
-            lower = find_threshold(vector, 0, largest, lift, drop, room)[0]
+            lower = find_threshold(vector, WHOLE, largest, lift, drop, room)[0]
             bound[parent] = min(lower, drop) + 1
 
 
@@ -325,7 +328,7 @@ def optimize_kernel(candidates: Candidates) -> None:
 
 
 #: Below all counts in units of 2^-16.
-LOWEST: Final = -(1 << 62)
+LOWEST: Final = cast("int", np.int64(-(1 << 62)))
 
 
 @inlined_kernel

@@ -68,7 +68,9 @@ def measure(
         _add_sums(noisy, table, rows, truth)
     else:
         bits = table.numbering.ordinal_bits
-        add_truth_kernel(noisy, rows.offsets, rows.key, (truth.node, truth.count, bits))
+        first = np.searchsorted(truth.node, rows.key[0] << bits) if len(rows.key) else 0
+        here = truth.node[first:], truth.count[first:], bits
+        add_truth_kernel(noisy, rows.offsets, rows.key, here)
     return MeasuredTable(measurement, rows, noisy)
 
 
@@ -80,7 +82,7 @@ def add_totals(noisy: Ints, sums: Ints) -> None:
 def _add_sums(noisy: Ints, table: CrossTable, rows: CellRows, truth: Children) -> None:
     """Add true children to the noise of the cells of a cross table that contain them."""
     level, n = table.level, table.rows_per_group
-    refined, fields = rows.key >> 32, level.numbering.fields
+    refined, fields, bits = rows.key >> 32, level.numbering.fields, level.numbering.ordinal_bits
     is_first = differ([refined])
     row_of = np.full(int(is_first.sum()) * n, -1)
     row_of[(np.cumsum(is_first) - 1) * n + (rows.key & 0xFFFFFFFF)] = np.arange(len(refined))
@@ -88,10 +90,10 @@ def _add_sums(noisy: Ints, table: CrossTable, rows: CellRows, truth: Children) -
         (fields[axis].shift, (1 << fields[axis].bits) - 1, code)
         for axis, code in table.row_codes.items()
     )
-    add_sums_kernel(
-        noisy, rows.offsets, row_of.reshape(-1, n), refined[is_first], fields[level.axis].shift,
-        others, (truth.node, truth.count, level.numbering.ordinal_bits),
-    )  # fmt: skip
+    area, below = refined[is_first], fields[level.axis].shift + bits
+    first, last = np.searchsorted(truth.node, np.stack([area, area + 1]) << below)
+    here = truth.node, truth.count, bits
+    add_sums_kernel(noisy, rows.offsets, row_of.reshape(-1, n), (first, last), others, here)
 
 
 @kernel
@@ -105,9 +107,7 @@ def add_truth_kernel(x: Ints, offsets: Ints, key: Ints, truth: Any) -> None:
         truth: number and count of each true node, as in `Children`, and bits of its index.
     """
     node, count, bits = truth
-    if key.size == 0:
-        return
-    at = np.searchsorted(node, key[0] << bits)
+    at = 0
     for parent in range(key.size):
         while at < node.size and node[at] >> bits < key[parent]:
             at += 1
@@ -123,8 +123,7 @@ def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     cells: Ints,
     row_offsets: Ints,
     row_of: Ints,
-    area: Ints,
-    shift: int,
+    slices: tuple[Ints, Ints],
     others: Any,
     truth: Any,
 ) -> None:
@@ -134,21 +133,18 @@ def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         cells: int64, row by row.
         row_offsets: int64[rows + 1], slices of these.
         row_of: int64[groups, rows of a group], by its number; -1 if it is not measured.
-        area: int64[groups], the area that each refines.
-        shift: where that area lies in the key of a parent; all below it are other areas.
+        slices: int64[groups] twice, first and last (exclusive) true node of each group.
         others: for each other axis of the table its shift and mask in the key, and int64[areas],
             what each area adds to the number of the row.
         truth: number and count of each true node, as in `Children`, and bits of its index.
     """
     node, count, bits = truth
-    for group in range(area.size):
-        refined = area[group]
-        at = np.searchsorted(node, refined << (shift + bits))
-        while at < node.size and node[at] >> (shift + bits) == refined:
+    first, last = slices
+    for group in range(first.size):
+        for at in range(first[group], last[group]):
             number = 0
             for other_shift, mask, code in others:
                 number += code[(node[at] >> (other_shift + bits)) & mask]
             row = row_of[group, number]
             if row >= 0:
                 cells[row_offsets[row] + (node[at] & ((1 << bits) - 1))] += count[at]
-            at += 1

@@ -249,7 +249,9 @@ def sort_nodes(
         n_bits: bits of the numbers.
         pool: threads to sort on.
     """
-    areas, counts = cells
+    # All read-only, so that numba compiles one kernel.
+    areas = tuple(_read_only(axis, np.int32) for axis in cells.areas)
+    counts = _read_only(cells.value, np.int64)
     n, cut, codes = len(counts), max(n_bits - DIGIT_BITS, 0), tuple(codes)
     node, count = np.empty(n, np.int64), np.empty(n, np.int64)
     parts = pool.parts(n, FEW)
