@@ -174,7 +174,11 @@ CASES = {
     "unknown codes": Case(
         [("secret", "002", 3)], "1 row of {table} cannot be placed: unknown origin (not shown"
     ),
-    "unplaceable rows": Case(LOST, "4 rows of {table} cannot be placed: "),
+    "unplaceable rows": Case(
+        LOST,
+        "4 rows of {table} cannot be placed: unknown origin (not shown, as none resembles a code "
+        "of the areas); missing origin",
+    ),
     "missing codes": Case(
         [(None, "002", 1), ("", "003", 1)], "2 rows of {table} cannot be placed: missing origin"
     ),
@@ -237,8 +241,12 @@ CASES = {
         [("001", "002", 7), ("001", "002", 7), ("001", "002", 8)], {("001", "002"): 2},
         WHO, PEOPLE, at_most(1),
     ),
-    "persons differ in case": Case(
-        [("001", "002", "a"), ("001", "002", "A")], {("001", "002"): 2}, WHO, PEOPLE, at_most(1)
+    "persons differ in case or blanks": Case(
+        [("001", "002", "a"), ("001", "002", "A"), ("001", "002", "a ")], {("001", "002"): 3},
+        WHO, PEOPLE, at_most(1),
+    ),
+    "a row of a person twice": Case(
+        [("001", "002", "a", 3)] * 2, {("001", "002"): 6}, WHO, (*PEOPLE, "count"), at_most(9)
     ),
     "persons with counts": Case(
         [("001", "002", "a", 2**62), ("001", "003", "b", 1), ("001", "003", "c", 0)],

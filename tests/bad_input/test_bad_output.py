@@ -7,14 +7,12 @@ import subprocess
 import pytest
 
 from inftda import pipeline as publish
-from inftda.cli import publish as release_command
 from inftda.cli.main import run
 from inftda.publication import folder as folders
 
 BUDGET = ("--epsilon", "1", "--delta", "1e-9")
 RELEASE = ("release", "flows.csv", "--areas", "areas.csv", *BUDGET)
 IS_ROOT = os.geteuid() == 0
-COMPILING = "Compiling, once on this machine: up to half a minute ...\n"
 
 
 @pytest.fixture
@@ -153,27 +151,6 @@ def test_a_limit_on_file_size_is_the_machines_fault_and_leaves_nothing(place, sh
     assert "out/flows.parquet" in done.err
     assert "nothing was published and nothing is left on disk; no ledger was charged" in done.err
     assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv"]
-
-
-@pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError, MemoryError, ValueError])
-def test_what_goes_wrong_after_publication_is_not_called_a_failed_release(
-    place, capsys, monkeypatch, problem
-):
-    """Whoever believes it releases the same table again, and nobody accounts for that."""
-
-    def fail(*_, **__):
-        raise problem
-
-    with monkeypatch.context() as patch:
-        patch.setattr(release_command, "release_summary", fail)
-        assert run([*RELEASE, "--out", "out", "--force"]) == 1
-    said = capsys.readouterr().err
-    says = "interrupted" if problem is KeyboardInterrupt else problem.__name__
-    assert said.removeprefix(COMPILING) == (
-        f"error: {says}; the release in 'out' is complete and in place: do not make it again\n"
-    )
-    assert run(["verify", "out"]) == 0
-    assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv", "out"]
 
 
 @pytest.mark.slow

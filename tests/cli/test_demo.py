@@ -3,7 +3,6 @@
 import shlex
 
 import pyarrow.parquet as pq
-import pytest
 
 from inftda.publication.release import open_release
 from inftda.tree.hierarchy import Hierarchy
@@ -32,37 +31,6 @@ def test_the_demo_can_be_run_again_also_where_it_was_not_finished(done, typed, t
     (tmp_path / "demo/release/flows.parquet").unlink()
     done(f"{SMALL} demo --force")
     assert (tmp_path / "demo/areas.csv").exists()
-
-
-@pytest.mark.parametrize("more", ["", "--force"])
-@pytest.mark.parametrize("kind", ["thesis", "link", "file", "release"])
-def test_nothing_is_replaced_that_no_demo_wrote(  # noqa: PLR0917 - by name
-    typed, copied, snapshot, tmp_path, kind, more
-):
-    place = tmp_path / "demo"
-    match kind:
-        case "thesis":
-            place.mkdir()
-            (place / "thesis.txt").write_text("years of work")
-        case "link":
-            place.symlink_to(tmp_path)
-        case "file":
-            place.write_text("years of work")
-        case "release":
-            copied("RELEASE").rename(place)
-    before = snapshot()
-    refused = typed(f"{SMALL} demo {more}")
-    assert refused.code == 2
-    assert refused.err.count("\n") == 1
-    assert snapshot() == before
-
-
-def test_a_release_that_holds_something_else_is_not_replaced(done, typed, snapshot, tmp_path):
-    done(SMALL, "demo")
-    (tmp_path / "demo/release/thesis.txt").write_text("years of work")
-    before = snapshot()
-    assert "thesis.txt" in typed(f"{SMALL} demo --force").err
-    assert snapshot() == before
 
 
 def test_a_country_has_the_sizes_and_trips_that_were_asked_for(done):

@@ -64,43 +64,7 @@ def test_intervals_stand_beside_published_flows(given, done):
     assert said.split()[:6] == ["origin", "destination", "flow", "low", "high", "grade"]
 
 
-def test_totals_and_sums_of_several_areas_have_intervals(given):
-    release = inftda.open_release(given["MEASURED"])
-    asked = release.flows("municipality", "all", intervals=True)
-    assert asked.column("low").null_count == 0
-    towns = release.tree.axes[0].hierarchy.codes(3).to_pylist()[:2]
-    parts = release.flows("all", "all", from_=towns, intervals=True)
-    assert parts.column("low").null_count == 0
-
-
 # --- Measurements that are not those of the release
-
-
-DAMAGES = {
-    "cut off": (lambda content: content[: len(content) // 2], "damaged"),
-    "a bit": (lambda content: content[:999] + bytes([content[999] ^ 1]) + content[1000:], "damage"),
-    "another table": (lambda _: b"origin,destination\n", "damaged"),
-    "of another release": (None, "another release"),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_measurements_are_refused(typed, copied, country, tmp_path, damage):
-    """By all that reads measurements: one clear message, and nothing is written."""
-    file = copied("MEASURED") / "measurements.parquet"
-    change, word = DAMAGES[damage]
-    if change is None:
-        other = inftda.release(country.flows, country.areas, rho=1)
-        other.save(tmp_path / "other")
-        file.write_bytes((tmp_path / "other/measurements.parquet").read_bytes())
-    else:
-        file.write_bytes(change(file.read_bytes()))
-    for line in ("estimate measured --out made", "query measured --intervals"):
-        refused = typed(line)
-        assert refused.code == 2
-        assert word in refused.err
-        assert refused.err.count("\n") == 1
-    assert not (tmp_path / "made").exists()
 
 
 def restate(folder, **facts):

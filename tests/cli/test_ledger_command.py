@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from inftda.util import files
-
 
 @pytest.fixture
 def ledger(done):
@@ -33,20 +31,6 @@ def test_releases_are_charged_until_the_budget_is_spent(publish, entries, tmp_pa
     assert publish("c", "--rho 0.01").code == 0
     assert [entry["rho"] for entry in entries()] == ["1/50", "1/50", "1/100"]
     assert all(entry["published"] for entry in entries())
-
-
-def test_a_release_that_fails_after_its_noise_was_begun_stays_charged(
-    done, publish, entries, tmp_path, monkeypatch
-):
-    def fail(*_, **__):
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(files, "_sync", fail)
-    assert publish("a", "--rho 0.02").code == 1
-    assert not (tmp_path / "a").exists()
-    (entry,) = entries()
-    assert entry["published"] is None
-    assert "not known to be published" in done("ledger show ledger.db census")
 
 
 def test_the_list_states_what_is_spent_in_rho_and_epsilon(done, publish):

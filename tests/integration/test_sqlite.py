@@ -32,26 +32,11 @@ def test_flows_are_summed(read, database, tmp_path, monkeypatch, count):
     )
 
 
-def test_unknown_areas_are_named_although_the_stream_is_gone(read, database):
-    query = "SELECT '0' || origin AS origin, destination FROM trips"
-    with pytest.raises(IngestError, match=r"20,000 rows of the SQL query .*'0001', '0002'"):
-        read(query, database)
-
-
 @pytest.mark.parametrize("query", ["SELECT * FROM nowhere", "SELEC", "", " ; "])
 def test_a_wrong_query_is_one_clear_error(read, database, query):
     with pytest.raises(IngestError, match="query") as error:
         read(query, database)
     assert error.value.__context__ is None
-
-
-def test_a_file_that_is_missing_is_named_and_not_made(read, tmp_path):
-    path = tmp_path / "nowhere.db"
-    with pytest.raises(IngestError, match=r"no SQLite file .*nowhere\.db"):
-        read("SELECT 1", f"sqlite:///{path}")
-    assert not path.exists()
-    with pytest.raises(IngestError, match="sqlite:///path"):
-        read("SELECT 1", "sqlite://nowhere.db")
 
 
 def test_cells_of_any_kind_are_read_one_by_one(read, database):

@@ -39,11 +39,14 @@ VERBS = {
 #: Verbs that take a whole series; the others are given one of its editions.
 ON_SERIES = {verb for verb in VERBS if verb.startswith("query")} | {"report"}
 _NEEDS_MEASUREMENTS = ("query-intervals", "query-usable", "query-zones", "estimate", "change")
+#: Kinds that publish not all of their measurements, and one of these that publishes none.
+_PARTIAL = ("totals-only", "delta-0-totals-only", "flows-only")
 #: Combinations that cannot work, and a part of the message that says why.
 REFUSED = {
     ("seeded", "verify"): "made with a seed",
     **{("one-axis", f"export-{to}"): "origins and destinations" for to in MAPS},
-    **{("totals-only", verb): "no measurements" for verb in _NEEDS_MEASUREMENTS},
+    **{(kind, verb): "no measurements" for kind in _PARTIAL for verb in _NEEDS_MEASUREMENTS},
+    **{("flows-only", f"query-{what}"): "no measurements" for what in ("totals", "fit")},
 }
 
 

@@ -7,7 +7,6 @@ Where numbers are looked at, the budget is so large that a draw differs from 0 w
 import os
 import stat
 from fractions import Fraction
-from itertools import pairwise
 
 import pandas as pd
 import pyarrow as pa
@@ -15,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import inftda
-from inftda.areas.build import build_tree
 from inftda.errors import BudgetError, InftdaError, IngestError, PrivacyError, TreeError
 from inftda.noise.bits import SeededSource
 from inftda.pipeline import release
@@ -27,7 +25,6 @@ from inftda.reading import Columns, read_leaves
 from inftda.reading.truth import Truth
 
 AREAS = {"region": ["N", "N", "S", "S"], "town": ["01", "02", "03", "04"]}
-ABROAD = {"land": ["x", "x", "y"], "kreis": ["x1", "x2", "y1"], "stadt": ["p", "q", "r"]}
 MODES = {"kind": ["road", "road", "rail"], "mode": ["car", "bus", "train"]}
 TRUTH = {("01", "02"): 300, ("01", "04"): 20, ("03", "03"): 77, ("04", "01"): 1}
 FLOWS = pa.table(
@@ -66,54 +63,6 @@ def test_a_release_with_next_to_no_noise_is_the_truth():
         {"origin": "S", "destination": "N", "flow": 1},
         {"origin": "S", "destination": "S", "flow": 77},
     ]
-
-
-def test_origins_and_destinations_of_two_countries():
-    flows = {"origin": ["01", "04", "04"], "destination": ["p", "p", "r"], "count": [5, 60, 700]}
-    expected = {("01", "p"): 5, ("04", "p"): 60, ("04", "r"): 700}
-    made = publish(flows, None, axis={"origin": AREAS, "destination": ABROAD})
-    assert cells(made) == expected
-    assert made.tree.order == ("destination", "origin", "destination", "origin", "destination")
-    assert [axis.hierarchy.depth for axis in made.tree.axes] == [2, 3]
-    assert made.flows("region", "land", to="kreis:x1").to_pylist() == [
-        {"origin": "N", "destination": "x", "flow": 5},
-        {"origin": "S", "destination": "x", "flow": 60},
-    ]
-
-
-WITH_MODE = pa.table(
-    {
-        "origin": ["01", "01", "04", "03"],
-        "destination": ["02", "02", "01", "03"],
-        "mode": ["car", "train", "bus", "car"],
-        "count": [10, 200, 3000, 4],
-    }
-)
-
-
-@pytest.mark.parametrize(
-    "order",
-    [
-        ["mode", "mode", "destination", "origin", "destination", "origin"],
-        ["destination", "origin", "mode", "destination", "mode", "origin"],
-        None,
-    ],
-    ids=["first", "in the middle", "last by default"],
-)
-def test_a_further_axis_is_refined_where_the_order_says(order):
-    made = publish(WITH_MODE, axis={"mode": MODES}, order=order)
-    rows = [tuple(row.values()) for row in WITH_MODE.to_pylist()]
-    assert cells(made) == {row[:-1]: row[-1] for row in rows}
-    expected = order or ["destination", "origin", "destination", "origin", "mode", "mode"]
-    assert list(made.tree.order) == expected
-    assert made.flows("all", "all", level={"mode": "kind"}).to_pylist() == [
-        {"mode": "road", "flow": 3014},
-        {"mode": "rail", "flow": 200},
-    ]
-    names = [level["name"] for level in made.manifest.guarantee["levels"]]
-    assert len(names) == 6
-    if order and order[0] == "mode":
-        assert names[0] == "all \N{MULTIPLICATION SIGN} all \N{MULTIPLICATION SIGN} kind"
 
 
 @pytest.mark.parametrize(
@@ -156,16 +105,6 @@ def test_what_was_asked_for_is_checked_before_the_table_is_read(tmp_path):
 # Privacy unit and budget
 
 
-def test_the_guarantee_is_the_one_that_was_asked_for():
-    made = publish(epsilon=2, delta=1e-6, accountant="zcdp", split=[1, 1.5, 2.25, 3.375])
-    plan = made.manifest.plan
-    assert (plan.epsilon, plan.delta, plan.accountant) == (2, 1e-6, "zcdp")
-    assert plan.unit == Unit()
-    costs = [level.rho for level in plan.levels]
-    assert all(float(b / a) == pytest.approx(1.5, rel=1e-6) for a, b in pairwise(costs))
-    assert made.manifest.private is True
-
-
 def test_the_total_is_kept_where_it_is_public_and_noised_where_not():
     totals = [
         {
@@ -177,26 +116,6 @@ def test_the_total_is_kept_where_it_is_public_and_noised_where_not():
     assert totals[0] == {398}
     assert len(totals[1]) > 1
     assert len(totals[2]) > 1
-
-
-def test_rows_that_cannot_be_placed_go_outside_and_keep_the_public_total():
-    flows = {
-        "origin": ["01", "99", None, "04", "zz"],
-        "destination": ["02", "02", "03", None, "zz"],
-        "count": [5, 70, 900, 20, 3],
-    }
-    given = {"columns": Columns(unplaceable="outside")}
-    assert release(flows, AREAS, **given, source=SeededSource(1), **BUDGET).total == 998
-    made = release(flows, AREAS, **given, **EXACT)
-    assert cells(made) == {
-        ("01", "02"): 5,
-        ("outside", "02"): 70,
-        ("outside", "03"): 900,
-        ("04", "outside"): 20,
-        ("outside", "outside"): 3,
-    }
-    # The area is public: it is there also if nobody needs it.
-    assert build_tree(AREAS, outside=True) == made.tree
 
 
 ABROAD_FLOWS = {"origin": ["01", "abroad"], "destination": ["02", "03"]}
@@ -265,13 +184,6 @@ def test_the_default_source_is_secure_and_never_the_same():
     assert cells(made[0]) != cells(made[1]) or cells(made[1]) != cells(made[2])
 
 
-def test_progress_is_told_of_every_level():
-    steps = []
-    release(FLOWS, AREAS, progress=lambda *step: steps.append(step), **BUDGET)
-    names = list(dict.fromkeys(name for name, _, _ in steps))
-    assert names == ["all > region", "region > region", "region > town", "town > town"]
-
-
 def test_a_release_in_memory_and_one_in_a_folder_are_the_same(tmp_path):
     seeded = {"source": SeededSource(5), **BUDGET}
     memory = release(FLOWS, AREAS, **seeded)
@@ -296,16 +208,6 @@ def test_a_release_is_charged_before_anything_is_drawn(tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_release_is_charged_to_its_ledger(tmp_path):
-    ledger = Ledger.create(tmp_path / "ledger.db")
-    ledger.add("census", Unit(), Budget.make(rho=1))
-    for given in (ledger, tmp_path / "ledger.db"):
-        release(FLOWS, AREAS, rho="1/4", ledger=given, dataset="census")
-    assert len(ledger.dataset("census").entries) == 2
-    with pytest.raises(PrivacyError, match="fits"):
-        release(FLOWS, AREAS, rho="3/4", ledger=ledger, dataset="census")
-
-
 def test_nothing_is_published_that_was_not_all_drawn(monkeypatch, tmp_path):
     # Tables of the plan are passed over.
     monkeypatch.setattr("inftda.tree.Tree.cross_tables_at", lambda *_: ())
@@ -313,21 +215,6 @@ def test_nothing_is_published_that_was_not_all_drawn(monkeypatch, tmp_path):
         with pytest.raises(BudgetError, match="not drawn"):
             release(FLOWS, AREAS, out=out, **BUDGET)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("options", "more"),
-    [
-        ({}, {"areas.csv", "measurements.parquet"}),
-        ({"cross_tables": 0, "measurements": "totals"}, {"areas.csv"}),
-        ({"axis": {"destination": {"land": ["01", "02", "03", "04"]}}},
-         {"areas-1.csv", "areas-2.csv", "measurements.parquet"}),
-    ],
-)  # fmt: skip
-def test_a_folder_holds_the_release_and_nothing_else(tmp_path, options, more):
-    release(FLOWS, AREAS, out=tmp_path / "out", **options, **BUDGET)
-    found = {path.name for path in (tmp_path / "out").iterdir()}
-    assert found == {"flows.parquet", "manifest.json"} | more
 
 
 def test_the_truth_given_is_not_changed():
@@ -387,14 +274,3 @@ def test_a_failed_first_edition_leaves_no_folder_of_the_series(tmp_path, monkeyp
     with pytest.raises(KeyboardInterrupt):
         publish(out=tmp_path / "series" / "2024", edition="2024")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_note_on_an_exception_says_that_nothing_was_published(monkeypatch):
-    def fail(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr("inftda.pipeline.release_counts", fail)
-    with pytest.raises(MemoryError) as caught:
-        publish()
-    [note] = caught.value.__notes__
-    assert note.startswith("nothing was published and nothing is left on disk; no ledger was")

@@ -35,28 +35,13 @@ def workbook(path, *tables):
     return path
 
 
-def test_a_workbook_is_read_like_the_same_table_as_csv(tmp_path):
-    areas = workbook(tmp_path / "areas.xlsx", AREAS)
-    flows = workbook(tmp_path / "flows.xlsx", {**FLOWS, "count": [30.0, 4, "50"]}, {})
-    made = [
-        inftda.release(table, places, **BUDGET, source=inftda.SeededSource(1)).flows()
-        for table, places in ((flows, areas), (FLOWS, AREAS))
-    ]
-    assert made[0] == made[1]
-
-
 @pytest.mark.parametrize(
     ("tables", "said"),
     [
-        ([{**FLOWS, "count": [1, 2.5, 3]}], "fractional"),
-        ([{**FLOWS, "count": [1, None, 3]}], "no count"),
         ([{**FLOWS, "origin": ["001", datetime(2020, 1, 1), "2"]}], "several kinds"),  # noqa: DTZ001 - as Excel
-        ([{**FLOWS, "origin": [1, 2, 3]}], "leading zeros"),
-        ([{"a": ["001"], "b": ["002"]}], "'origin'"),
         ([{"origin": ["001"], None: ["002"]}], "without a name"),
         ([{"origin": ["001"], "destination": ["002"], " ": ["003"]}], "without a name"),
         ([{}], "no sheet"),
-        ([FLOWS, FLOWS], "2 sheets"),
     ],
 )
 def test_a_sheet_that_cannot_be_counted_is_refused(tmp_path, tables, said):

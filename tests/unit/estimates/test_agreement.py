@@ -116,8 +116,10 @@ def test_a_release_knows_all_of_it_when_it_is_made_and_what_it_publishes_afterwa
 def test_a_release_of_flows_only_knows_its_fit_when_it_is_made(tmp_path):
     made = country(out=tmp_path / "out", cross_tables=0, measurements="totals")
     assert len(made.fits) == 6
+    opened = inftda.open_release(tmp_path / "out")
+    assert "Warning" not in opened._repr_html_(), "nothing is known, so nothing is warned of"
     with pytest.raises(inftda.InftdaError, match="has no measurements"):
-        inftda.open_release(tmp_path / "out").fit()
+        opened.fit()
 
 
 def test_an_empty_release_has_nothing_that_misfits():

@@ -9,7 +9,6 @@ from inftda.exports.contents import INTERVALS
 from inftda.exports.export import KINDS
 from inftda.noise.bits import SeededSource
 from inftda.pipeline import release
-from inftda.privacy.unit import Unit
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +32,6 @@ def intervals_of(folder):
     return {entry["name"]: entry.get("intervals") for entry in package["resources"]}
 
 
-def test_a_release_with_measurements_has_measured_intervals(exported, measured):
-    said = intervals_of(exported("csv", source=measured))
-    assert said["flows-3-municipality"] == INTERVALS
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_estimate_is_exported_as_a_release_is(exported, estimated, kind):
     folder = exported(kind, source=estimated)
@@ -55,34 +49,3 @@ def test_levels_without_intervals_say_so(exported, estimated):
     assert said["flows-3-municipality"] == INTERVALS
     header = (folder / "flows-3-municipality.csv").read_text().splitlines()[0]
     assert header == '"origin","destination","estimate","low","high","grade"'
-
-
-def test_levels_that_nothing_was_measured_at_have_intervals_all_the_same(exported):
-    areas = {"region": list("nnss"), "town": list("abcd")}
-    rows = {"origin": list("abcd"), "destination": list("bcda"), "hour": list("0101")}
-    made = release(
-        {name: cells * 30 for name, cells in rows.items()}, areas,
-        axis={"hour": {"hour": list("01")}},
-        order=["hour", "origin", "origin", "destination", "destination"],
-        rho=5, cross_tables=0, source=SeededSource(1),
-    )  # fmt: skip
-    folder = exported("csv", source=made, centroids=None)
-    package = json.loads((folder / "datapackage.json").read_text())
-    files = [one for one in package["resources"] if one["path"].startswith("flows")]
-    for one in files:
-        header = (folder / one["path"]).read_text().partition("\n")[0]
-        assert header == '"origin","destination","hour","flow","low","high","grade"'
-        assert one["intervals"] == INTERVALS
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_empty_release_is_exported_as_one(exported, kind, tmp_path):
-    places = tmp_path / "places.csv"
-    places.write_text("town,lon,lat\na,9,45\nb,10,45\n")
-    rows = {"origin": ["a"], "destination": ["b"]}
-    unit = {"unit": Unit(neighbours="add-remove")}
-    for seed in range(100):  # until noise leaves nothing of one trip
-        made = release(rows, {"town": ["a", "b"]}, rho=0.1, source=SeededSource(seed), **unit)
-        if not made.total:
-            break
-    assert exported(kind, source=made, centroids=places)

@@ -84,13 +84,6 @@ def test_a_package_says_what_is_promised_and_what_intervals_are(exported, countr
     assert finest["guaranteed"]["probability"] == 0.95
 
 
-def test_totals_that_were_measured_have_intervals_of_their_own(exported, country, frictionless):
-    package = frictionless.Package(str(exported("csv") / "datapackage.json"))
-    rows = package.get_resource("totals-3-municipality-1-origin").read_rows()
-    expected = country.release.flows("municipality", "all", intervals=True).to_pylist()
-    assert [row.to_dict() for row in rows] == expected
-
-
 @pytest.mark.parametrize("source", ["release", "small"])
 def test_every_level_of_both_ends_has_totals(exported, country, source):
     """Also those of destinations that the tree itself has; with intervals where they are known."""
@@ -206,19 +199,3 @@ def test_what_is_too_large_is_refused_with_the_levels_that_fit(exported, monkeyp
     with pytest.raises(InftdaError, match=r"576 cells.*these fit `level=`: region, province"):
         exported("omx")
     assert not list(tmp_path.iterdir())
-
-
-def test_other_tables_go_to_csv_with_all_their_axes(exported, frictionless):
-    axes = {
-        "disease": {"chapter": ["A", "A", "B"], "disease": ["a", "b", "c"]},
-        "sex": {"sex": ["f", "m"]},
-    }
-    table = pa.table(
-        {"disease": ["a", "b", "c"] * 2, "sex": ["f", "m", "f"] * 2, "count": [*range(90, 96)]}
-    )
-    made = release(table, axis=axes, rho=50, source=SeededSource(1))
-    folder = exported("csv", source=made, centroids=None)
-    assert frictionless.validate(str(folder / "datapackage.json")).valid
-    assert (folder / "flows-1-chapter-sex.csv").exists()
-    with pytest.raises(InftdaError, match="the axes are disease, sex; export it as csv"):
-        exported("omx", source=made, centroids=None)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from small_release import HEALTH, OD, as_dict, grouped, make_release
 
-from inftda.errors import InftdaError, MissingExtraError, ReleaseError
+from inftda.errors import MissingExtraError, ReleaseError
 from inftda.publication.release import open_release
 from inftda.publication.verify import verify
 from inftda.tree import Axis, Tree
@@ -188,17 +188,6 @@ def test_a_manifest_cannot_make_us_read_another_file(saved, name):
     edit(saved, lambda data: data["tree"]["axes"][0].update(file=name))
     with pytest.raises(ReleaseError, match="names other files"):
         open_release(saved)
-
-
-@pytest.mark.parametrize("key", ["name", "levels", "file", "fingerprint"])
-def test_axes_that_are_not_those_of_the_areas_are_refused(saved, key):
-    def swap(data):
-        first, second = data["tree"]["axes"]
-        first[key], second[key] = second[key], first[key]
-
-    edit(saved, swap)
-    with pytest.raises(InftdaError):
-        list(verify(saved))
 
 
 def test_a_folder_that_is_missing_or_no_release_is_told(tmp_path, saved):

@@ -11,7 +11,7 @@ from inftda.areas.reader import read_areas
 from inftda.errors import IngestError, PrivacyError
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, read_leaves, rows
-from inftda.reading.rows import LIKE_TOTALS, SPLIT_CELLS
+from inftda.reading.rows import LIKE_TOTALS
 from inftda.tree import Axis
 from inftda.tree.hierarchy import Hierarchy
 
@@ -78,15 +78,6 @@ def test_it_is_said_that_nothing_checked_the_trips_of_persons(read, unit):
 
 
 AGAIN = {"origin": ["001", "001", "003"], "destination": ["002"] * 3, "count": [3, 3, 5]}
-
-
-def test_trips_persons_and_zeros_may_repeat(read):
-    heard = []
-    assert read({**AGAIN, "count": [0, 0, 5]}, say=heard.append) == {("003", "002"): 5}
-    assert read(AGAIN, count=None, say=heard.append) == {("001", "002"): 2, ("003", "002"): 1}
-    table = {**AGAIN, "who": ["a", "a", "b"]}
-    read(table, person="who", unit=Unit("add-remove", trips=9), say=heard.append)
-    assert SPLIT_CELLS not in heard
 
 
 def test_different_unknown_areas_do_not_repeat_each_other(read, towns):
@@ -177,23 +168,6 @@ def test_leaves_do_not_print_what_they_hold(towns):
 
 
 # --- rows that cannot be placed
-
-LOST = {
-    "origin": ["001", "X9", None, "001", "X9"],
-    "destination": ["002", "002", "003", "", "Y1"],
-}
-
-
-def test_unplaceable_rows_are_an_error_with_their_number_and_columns(read):
-    with pytest.raises(IngestError) as error:
-        read(LOST)
-    message = str(error.value)
-    assert "4 rows of the table cannot be placed" in message
-    unshown = r"\(not shown, as none resembles a code of the areas\)"
-    assert re.search(f"unknown origin {unshown}; missing origin; unknown dest", message)
-    assert re.search(f"unknown destination {unshown}; missing destination", message)
-    assert not re.search("X9|Y1", message)
-    assert "unplaceable" in message
 
 
 def test_only_the_first_few_unknown_codes_are_shown(read):
