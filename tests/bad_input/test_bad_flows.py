@@ -1,11 +1,8 @@
 """Confidential tables that cannot be read as counts."""
 
 import gzip
-import io
 import sqlite3
-import zipfile
 
-import openpyxl
 import pyarrow as pa
 import pytest
 
@@ -13,23 +10,6 @@ HEAD = "origin,destination,count\n"
 GOOD = HEAD + "1,2,30\n3,4,20\n"
 MANY = HEAD + "".join(f"{1 + i % 4},{1 + i // 4 % 4},{i % 7}\n" for i in range(5000))
 PACKED = gzip.compress(MANY.encode(), mtime=0)
-
-
-def workbook(*rows):
-    """A file of Excel."""
-    book = openpyxl.Workbook()
-    for row in rows:
-        book.active.append(row)
-    book.save(file := io.BytesIO())
-    return file.getvalue()
-
-
-def zip_file(*names):
-    """A zip file of good tables."""
-    with zipfile.ZipFile(file := io.BytesIO(), "w") as packed:
-        for name in names:
-            packed.writestr(name, GOOD)
-    return file.getvalue()
 
 
 def parquet(**columns):
@@ -126,16 +106,11 @@ def test_an_encoding_of_a_query_is_refused(refuse_release):
     refuse_release(*query, "--encoding", "latin-1", flows=None, says="--encoding")
 
 
+#: All that can be wrong is tested where such tables are read.
 TABLES = {
-    "a ragged matrix": ("x.csv", ",1,2\n1,3\n", ["--matrix"], "line 2 of 'x.csv'"),
     "a matrix without a header": ("x.csv", "1,30,4\n2,5,6\n", ["--matrix"], "--skip-rows"),
-    "no such sheet": ("x.xlsx", workbook(["origin"]), ["--sheet", "May"], "no sheet 'May'"),
     "a sheet of CSV": ("x.csv", GOOD, ["--sheet", "May"], "leave out --sheet"),
     "fewer rows than none": ("x.csv", GOOD, ["--skip-rows", "-1"], "at least 0"),
-    "more rows than there are": ("x.csv", GOOD, ["--skip-rows", "9"], "is empty from line 10"),
-    "an empty zip file": ("x.zip", zip_file(), [], "no table in it"),
-    "two tables in a zip file": ("x.zip", zip_file("a.csv", "b.csv"), [], "2 tables in it"),
-    "no zip file": ("x.zip", GOOD, [], "cannot unpack 'x.zip'"),
 }
 
 

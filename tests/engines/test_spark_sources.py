@@ -51,11 +51,6 @@ def test_a_frame_a_file_and_a_folder_are_read_alike(spark, arrow, tmp_path):
         assert rows_of(spark, source) == (NAMES, ROWS)
 
 
-def test_a_table_of_the_catalogue_is_read_by_name(spark, arrow):
-    spark.createDataFrame(arrow).createOrReplaceTempView("trips_2026")
-    assert rows_of(spark, "trips_2026") == (NAMES, ROWS)
-
-
 def test_codes_in_folder_names_keep_their_zeros(spark, arrow, tmp_path):
     for code in ("001", "002"):
         folder = tmp_path / "trips" / f"day={code}"

@@ -106,12 +106,6 @@ def database(server):
     return address
 
 
-def test_trips_are_counted(read, database):
-    leaves = read("SELECT origin, destination FROM trips;", database)
-    assert len(leaves.value) == 6
-    assert leaves.value.tolist() == [N_ROWS // 6] * 6
-
-
 def test_tables_mean_the_same_as_in_any_other_source(database):
     for number, case in enumerate(CASES.values()):
         name = f"case_{number}"

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from inftda.demo import LEVEL_NAMES, Country, make_country, nested_areas
-from inftda.errors import InftdaError
+from inftda.demo import Country, make_country, nested_areas
 from inftda.planning.nested_gravity import SURROUNDINGS, apportion, match_trips
 from inftda.tree.hierarchy import Hierarchy
 
@@ -35,14 +34,6 @@ def staying(country, level):
     area = country.areas.ancestor(country.areas.depth, level)
     stays = area[country.origin] == area[country.destination]
     return country.count[stays].sum() / country.count.sum()
-
-
-def test_whole_margins_are_kept_exactly():
-    residents, jobs = np.array([50, 0, 30, 20, 5, 95]), np.array([10, 60, 0, 20, 100, 10])
-    country = country_of(residents, jobs)
-    start, end = margins(country)
-    assert start.tolist() == residents.tolist()
-    assert end.tolist() == jobs.tolist()
 
 
 def test_weights_are_met_to_less_than_one_trip():
@@ -88,14 +79,6 @@ def test_jobs_attract_in_proportion():
     assert abs(to_last - 15_000) < 6 * 43.3
 
 
-def test_the_same_seed_makes_the_same_country():
-    one, same, other = (make_country(seed=seed) for seed in (3, 3, 4))
-    assert one.areas == same.areas
-    assert np.array_equal(one.count, same.count)
-    assert np.array_equal(one.destination, same.destination)
-    assert not np.array_equal(one.count[:100], other.count[:100])
-
-
 def test_flows_are_distinct_ascending_and_sum_up():
     country = make_country((5, 25, 300), 50_000)
     pair = country.origin.astype(np.int64) * 300 + country.destination
@@ -105,33 +88,6 @@ def test_flows_are_distinct_ascending_and_sum_up():
     table = country.flows()
     assert table.column_names == ["origin", "destination", "count"]
     assert table.column("origin")[0].as_py() == "001"
-
-
-@pytest.mark.parametrize("depth", [1, 5, 7])
-def test_any_number_of_levels_will_do(depth):
-    seen = []
-    sizes = [2 + 3 * level for level in range(depth)]
-    country = make_country(sizes, 1_000, progress=lambda *step: seen.append(step))
-    assert seen[-1] == ("all", 1_000, 1_000)
-    assert country.areas.depth == depth
-    assert country.count.sum() == 1_000
-    if depth <= len(LEVEL_NAMES):
-        assert country.areas.level_names == LEVEL_NAMES[:depth]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"sizes": (5, 3)}, "coarse to fine"),
-        ({"sizes": ()}, "coarse to fine"),
-        ({"sizes": (0, 3)}, "coarse to fine"),
-        ({"trips": 0}, "trips"),
-        ({"trips": 2**31}, "trips"),
-    ],
-)
-def test_what_makes_no_sense_is_an_error(options, message):
-    with pytest.raises(InftdaError, match=message):
-        make_country(**options)
 
 
 @pytest.mark.parametrize("seed", range(20))

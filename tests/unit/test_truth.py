@@ -1,17 +1,16 @@
 """The truth: children by parent and their sums, against slow and obvious twins."""
 
 import tracemalloc
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from reference_truth import child_ordinal, code_paths, refinement_path, true_nodes
 
 from inftda.errors import IngestError, TreeError
 from inftda.reading.truth import FEW, MAX_TOTAL, Truth, check_total
 from inftda.tree import Axis, Marginal, Tree
 from inftda.tree.hierarchy import Hierarchy
 from random_trees import origin_first
+from reference_truth import check_nodes
 
 AREAS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
 ONE = Hierarchy.read({"state": ["I"]})
@@ -54,17 +53,6 @@ def random_leaves(tree, n, *, seed=0, spread=None):
     return areas, rng.integers(0, 4, n)
 
 
-def paths_of(tree, index, areas):
-    """Refinement paths of nodes of a level."""
-    depths = tree.levels[index].depths
-    paths = [code_paths(axis.hierarchy, d) for axis, d in zip(tree.axes, depths, strict=True)]
-    rows = zip(*(numbers.tolist() for numbers in areas), strict=True)
-    return [
-        refinement_path(tree, index, [p[n] for p, n in zip(paths, row, strict=True)])
-        for row in rows
-    ]
-
-
 def test_a_small_table_counted_by_hand():
     # From town 0 to towns 0 and 2, from town 2 to town 1.
     areas = [np.array([2, 0, 0], np.int32), np.array([1, 2, 0], np.int32)]
@@ -87,30 +75,7 @@ def test_a_small_table_counted_by_hand():
 @pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("spread", [None, 3])
 def test_nodes_of_every_level_are_those_of_the_twin(name, spread):
-    tree = TREES[name]
-    areas, value = random_leaves(tree, 60, spread=spread)
-    expected = true_nodes(tree, areas, value)
-    truth = Truth.from_leaves(tree, areas, value)
-    assert [known.level for known in truth.levels] == list(tree.splitting_levels)
-    for number, known in enumerate(truth.levels):
-        index = known.level.index
-        paths = paths_of(tree, index, known.areas())
-        assert sorted(zip(paths, known.count.tolist(), strict=True)) == expected[index]
-        assert known.ordinal.tolist() == [child_ordinal(tree, index, path) for path in paths]
-        parents = paths_of(tree, index - 1, known.level.areas_of(known.key))
-        slices = pairwise(known.offsets.tolist())
-        for parent, (low, high) in zip(parents, slices, strict=True):
-            assert {path[:-1] for path in paths[low:high]} == {parent}
-        assert (
-            sorted(zip(parents, known.parents().value.tolist(), strict=True)) == expected[index - 1]
-        )
-        assert (np.diff(known.key) > 0).all()
-        if number:
-            above = truth.levels[number - 1]
-            assert above.count[truth.above(number)].tolist() == known.parents().value.tolist()
-    leaves, count = truth.leaves
-    paths = paths_of(tree, len(tree.order), leaves)
-    assert sorted(zip(paths, count.tolist(), strict=True)) == expected[-1]
+    check_nodes(TREES[name], *random_leaves(TREES[name], 60, spread=spread))
 
 
 @pytest.mark.parametrize("name", TREES)

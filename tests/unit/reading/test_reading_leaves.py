@@ -246,17 +246,6 @@ def test_a_person_keeps_one_of_the_distinct_trips_that_coincide_outside(read, to
     assert counts == {("001", "outside"): 1}
 
 
-def test_an_empty_table_is_read_like_any_other_where_the_total_is_not_public(read):
-    """An error would tell it from a table with one person in it."""
-    at_most = Unit(trips=2, exactly=False)
-    nobody = {"origin": ["X"], "destination": ["X"]}
-    assert read(nobody, unplaceable="drop", unit=ADD_REMOVE) == {}
-    for unit in (ADD_REMOVE, at_most):
-        assert read({"origin": ["001"], "destination": ["001"], "count": [0]}, unit=unit) == {}
-    with pytest.raises(IngestError, match="all counts"):
-        read({"origin": ["001"], "destination": ["001"], "count": [0]}, unit=Unit())
-
-
 def test_another_word_for_an_option_is_refused(read):
     with pytest.raises(IngestError, match="`repeated_rows=` must be error or add, got 'sum'"):
         read(TRIPS, repeated_rows="sum")
@@ -336,31 +325,12 @@ def test_no_message_or_traceback_quotes_a_count_or_a_person(read):
 # --- columns
 
 
-def test_a_missing_column_is_named_with_the_nearest_one(read):
-    table = {"Origin": ["001"], "destinazione": ["001"]}
-    with pytest.raises(IngestError, match=r"no column 'origin'.*did you mean 'Origin'\?"):
-        read(table)
-    with pytest.raises(IngestError, match=r"no column 'destination'.*'destinazione'\?"):
-        read({"origin": ["001"], "destinazione": ["001"]})
-    with pytest.raises(IngestError, match=r"no column 'zzz' for the counts; say which"):
-        read(TRIPS, count="zzz")
-    with pytest.raises(IngestError, match=r"no column 'who' for the persons"):
-        read(TRIPS, person="who", unit=ADD_REMOVE)
-
-
 def test_a_column_name_that_stands_twice_is_refused_only_if_it_is_used(read):
     columns = [pa.array(["001"]), pa.array(["002"]), pa.array(["003"])]
     with pytest.raises(IngestError, match="2 columns 'origin'"):
         read(pa.table(columns, names=["origin", "origin", "destination"]))
     table = pa.table([*columns, columns[0]], names=["x", "origin", "destination", "x"])
     assert read(table) == {("002", "003"): 1}
-
-
-def test_one_column_cannot_have_two_roles(read, towns):
-    with pytest.raises(IngestError, match=r"'origin' .*given twice"):
-        read(TRIPS, axes=[("origin", towns), ("origin", towns)])
-    with pytest.raises(IngestError, match="for code and person"):
-        read(TRIPS, person="origin", unit=ADD_REMOVE)
 
 
 def test_there_must_be_an_axis():
