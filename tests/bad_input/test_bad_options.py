@@ -12,8 +12,8 @@ BUDGET = ("--epsilon", "1", "--delta", "1e-8")
         (("--epsilon", "1e9", "--delta", "1e-8"), "guarantees nothing"),
         (("--epsilon", "one", "--delta", "1e-8"), "'--epsilon'"),
         (("--epsilon", "1", "--delta", "1e-101"), "at least 1e-100"),
-        (("--epsilon", "1"), "delta = None"),
-        ((), "either epsilon and delta, or rho"),
+        (("--epsilon", "1"), "got only epsilon = 1.0"),
+        ((), "--epsilon 1 and --delta 1e-8, or rho; got neither"),
         ((*BUDGET, "--rho", "1"), "not all"),
         (("--rho", "1/0"), "0.1 or 1/10"),
         (("--rho", "1_0"), "0.1 or 1/10"),
@@ -21,7 +21,7 @@ BUDGET = ("--epsilon", "1", "--delta", "1e-8")
         (("--rho", "1e-999"), "larger epsilon or rho"),
     ],
 )
-def test_a_budget_that_promises_nothing_is_refused(refuse_release, budget, says):
+def test_a_budget_without_a_guarantee_is_refused(refuse_release, budget, says):
     refuse_release(budget=budget, says=says)
 
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import inftda
 from inftda.noise.distribution import Noise
 from inftda.planning.plan import balanced_areas
 from inftda.privacy.bounds import guaranteed_errors
@@ -75,6 +76,11 @@ def test_stand_in_areas_have_the_sizes_and_are_split_evenly(sizes):
     for level in range(len(sizes)):
         n_children = np.diff(areas.child_offsets(level))
         assert max(n_children) - min(n_children) <= 1
+
+
+def test_a_plan_prints_in_python_as_on_the_command_line(done):
+    made = inftda.plan(sizes=[2, 4], epsilon=1, delta=1e-6)
+    assert f"{made}\n" == done("plan --sizes 2,4 --epsilon 1 --delta 1e-6")
 
 
 def test_the_table_shows_level_cells_sigma_and_error(done, planned):
@@ -251,7 +257,6 @@ def test_it_is_said_why_nothing_is_measured_across(done, country):
 
 
 # --- Preview
-
 
 PREVIEW = "preview --areas AREAS --epsilon 1,5 --delta 1e-6 --runs 1"
 

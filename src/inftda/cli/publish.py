@@ -80,7 +80,9 @@ def demo(  # noqa: PLR0913 - one keyword for each property of the country
     _write(country, out)
     typed = [shlex.quote(str(path)) for path in (flows, areas, folder)]
     if not quiet:
-        output.say(f"A made-up country: {country.areas!r}")
+        levels = zip(sizes, country.areas.level_names, strict=True)
+        by_level = ", ".join(f"{name} {n:,}" for n, name in levels)
+        output.say(f"A made-up country of {trips:,} trips; areas by level: {by_level}")
         output.say(f"Its confidential trips are in {flows}, its public areas in {areas}.\n")
         output.say(
             f"$ inftda release {typed[0]} --areas {typed[1]} --epsilon 1 --delta 1e-8 "

@@ -43,7 +43,7 @@ from inftda.publication.summary import guarantee_sentence, technical_details
 from inftda.reading.columns import COLUMNS, Columns
 from inftda.tree import Tree
 from inftda.util.exact_numbers import rounded_up
-from inftda.util.screen import Grid, Part, card
+from inftda.util.screen import Grid, Part, as_text, card
 
 #: More areas than any country has; a stand-in for each is made in memory.
 MAX_AREAS: Final = 20_000_000
@@ -205,6 +205,9 @@ class Outlook:
             f"<plan: {self.plan.describe()}; {len(self.plan.levels)} levels with noise, "
             f"no cell off by more than {largest:,} ({held(self.beta)})>"
         )
+
+    def __str__(self) -> str:
+        return as_text(self.shown())
 
     def _repr_html_(self) -> str:
         return card("Plan", self.shown())

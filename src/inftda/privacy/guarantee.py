@@ -44,9 +44,11 @@ class Guarantee:
             PrivacyError: a parameter is missing, out of range, or contradicts the others.
         """
         if rho is None and (epsilon is None or delta is None):
+            given = {"epsilon": epsilon, "delta": delta}
+            got = [f"only {name} = {it}" for name, it in given.items() if it is not None]
             raise PrivacyError(
-                "a budget is either epsilon and delta, or rho; got "
-                f"epsilon = {epsilon}, delta = {delta}"
+                "a budget is either epsilon and delta, such as `epsilon=1` and `delta=1e-8`, or "
+                f"rho; got {''.join(got) or 'neither'}"
             )
         if rho is not None and epsilon is not None and delta is not None:
             raise PrivacyError("give epsilon and delta, or rho with at most one of them, not all")

@@ -78,7 +78,7 @@ SENTENCES: Final = {
         "column"
     ),
     Flaw.UNPLACEABLE: (
-        "{rows} of {label} cannot be placed: {lost}. Add the areas to the hierarchy, correct the "
+        "{rows} of {label} cannot be placed: {lost}. Add the areas to the areas table, correct the "
         "rows, or choose what to do with them (`unplaceable=`)"
     ),
     Flaw.INEXACT: (
