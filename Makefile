@@ -58,12 +58,12 @@ test: $(VENV)/.dev    ## Lint, types and the fast tests: about two minutes on tw
 	@$(PYTEST) --dist worksteal $(PYTEST_ARGS)
 
 # Tests that share a server or a browser run on one core. The documentation is built by a test.
-test-gate: $(VENV)/.dev  ## What CI runs after `make test`: some of Spark, PostgreSQL, Chromium, the audit, the lab
-	@.ci/shout
+test-gate: $(VENV)/.dev  ## What CI runs after `make test`: some of Spark, Chromium, stores, the audit, the lab
+	@.ci/shout push
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint-js kernels
 	@$(PYTEST) --dist loadgroup -m "slow and not nightly" $(PYTEST_ARGS)
-	@$(BIN)/python -m pytest -q lab/tests
-	@.ci/shout
+	@$(PYTEST) -q lab/tests
+	@.ci/shout push
 
 test-all: $(VENV)/.dev  ## Everything, in full, and the oldest versions allowed: before a release
 	@.ci/shout

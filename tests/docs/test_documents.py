@@ -12,15 +12,9 @@ from documents import ROOT, blocks_of, check_output, environment, follow, read
 SOON = (
     "docs/tutorial.md",
     "docs/guides/prepare.md",
-    "docs/guides/areas.md",
-    "docs/guides/dimensions.md",
-    "docs/guides/sources.md",
-    "docs/guides/read.md",
     "docs/guides/query.md",
     "docs/guides/verify.md",
-    "docs/guides/estimate.md",
     "docs/guides/evaluate.md",
-    "docs/guides/r.md",
 )
 
 

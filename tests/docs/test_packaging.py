@@ -96,7 +96,7 @@ print(inftda.open_release("release").total, inftda.__file__)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not shutil.which("make"), reason="there is no make")
 def test_a_wheelhouse_is_all_that_a_machine_without_a_network_needs(tmp_path):
     """Wheels come from the index or from pip's cache."""

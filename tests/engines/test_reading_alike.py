@@ -18,6 +18,7 @@ from inftda.spark.reading import read_leaves
 from inftda.spark.session import settings
 from inftda.tree.hierarchy import Hierarchy
 from reading_cases import CASES, HIDDEN, Case, at_most, check_case, columns_of, people, read_case
+from tiers import crossed
 
 FLOWS = ("origin", "destination", "count")
 
@@ -36,8 +37,8 @@ def read(spark):
     return call
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_frame_means_the_same_as_any_other_source(spark, read, name):
+@pytest.mark.parametrize(("name", "_"), crossed(CASES, ["a frame"]))
+def test_a_frame_means_the_same_as_any_other_source(spark, read, name, _):
     case = CASES[name]
     case = case._replace(said=tuple(text for text in case.said if text != LIKE_TOTALS))  # not here
     frame = spark.createDataFrame(pa.table(columns_of(case.names, case.rows)))
@@ -97,7 +98,16 @@ def test_bad_tables_are_refused_in_the_same_words(spark, read, kind):
     assert not HIDDEN.search(here)
 
 
-@pytest.mark.parametrize("kind", ["a file", "a folder", "a frame of CSV", "a view", "in memory"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("a folder", "a view"),
+        *(
+            pytest.param(kind, marks=pytest.mark.nightly)
+            for kind in ("a file", "a frame of CSV", "in memory")
+        ),
+    ],
+)
 def test_equal_seeds_give_equal_leaves_from_every_kind_of_source(spark, read, tmp_path, kind):
     names = ("origin", "destination", "who", "count")
     case = Case(people(), {}, {"person": "who", "unplaceable": "drop"}, names, at_most(2))

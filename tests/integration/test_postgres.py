@@ -22,7 +22,7 @@ from reading_cases import CASES, check_case, columns_of
 adbc_driver_postgresql = pytest.importorskip("adbc_driver_postgresql", reason="see below")
 pg = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the extra `sql` is not installed")
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly  # other databases are read by the same code
 
 #: With everything in it that an address may trip over.
 PASSWORD = "hüsh/Xw7@q?9#k %zz"

@@ -170,6 +170,7 @@ def test_of_a_release_in_a_store_only_its_own_files_are_copied(bucket, place, mo
     assert no_copy_is_left(place)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("part", "is_there"), [(0.3, False), (0.6, True), (0.9, False), (0.9, True)]
 )
@@ -271,6 +272,7 @@ def test_an_address_without_a_table_is_refused(bucket, place, capsys, address):
     assert no_copy_is_left(place)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("out", "says"),
     [
@@ -292,6 +294,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_noise_is_drawn(place,
     assert no_copy_is_left(place)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("server")
 def test_wrong_credentials_and_a_store_that_is_away_are_one_clear_error(place, monkeypatch, capsys):
     areas = ("--areas", "areas.csv")
@@ -369,6 +372,7 @@ def test_a_table_and_areas_are_read_by_https(website, place):
     assert no_copy_is_left(place)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "says"),
     [

@@ -4,12 +4,12 @@ import pytest
 
 from reading_cases import CASES, SOURCES, Case, at_most, check_case, columns_of, people, read_case
 from reading_cases import label_of as called
+from tiers import crossed
 
 pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
 
 
-@pytest.mark.parametrize("kind", SOURCES)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "kind"), crossed(CASES, SOURCES))
 def test_a_table_means_the_same_in_every_kind_of_source(name, kind, tmp_path):
     case = CASES[name]
     source = SOURCES[kind](columns_of(case.names, case.rows), tmp_path)
