@@ -1,8 +1,8 @@
 """A made-up country of any size, for the demo, tests and benchmarks.
 
 The nested gravity model of `inftda.planning.nested_gravity` with given totals of both
-ends, which are heavy-tailed, as real ones are. Nothing here is anybody's data, and its random
-numbers are unfit for privacy.
+ends, which are heavy-tailed, as real ones are. The trips are made up, and the random numbers are
+unfit for privacy.
 """
 
 from collections.abc import Sequence

@@ -105,7 +105,7 @@ def check_renamed(given: Iterable[str], known: Container[str]) -> None:
 
     Args:
         given: names of parameters.
-        known: those that there are.
+        known: the valid words.
 
     Raises:
         InftdaError: one of them was removed, or has another name now, which the message states.

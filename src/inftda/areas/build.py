@@ -1,4 +1,4 @@
-"""The public tree of a release, from whatever describes its areas."""
+"""Build the public tree of a release from the descriptions of its areas."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def default_order(axes: Sequence[Axis], first: str | None = None) -> list[str]:
-    """Destination and origin in turn; every other axis after them, but `first`, one by one."""
+    """Destination and origin in turn, then every other axis; the axis `first` comes before all."""
     by_name = {axis.name: axis for axis in axes}
     begin = [by_name.pop(first)] if first in by_name else []
     ends = [by_name.pop(name) for name in (DESTINATION, ORIGIN) if name in by_name]

@@ -1,9 +1,9 @@
 """Files of polygons: GeoJSON, GeoPackage, shapefile, FlatGeobuf; also geopandas frames.
 
-Such files may be hostile. GDAL chooses a driver by what is in a file, whatever
-its ending, and some drivers run programs: a file called `towns.geojson` may open any other file of
-this machine, or a URL, and query it with SQL. The names of areas are published, and so would be the
-answer. This module therefore decides what a file is, and lets no library decide it.
+Such files may be hostile. GDAL chooses a driver by the content of a file, not by its ending, and
+some drivers run programs: a file called `towns.geojson` may open any other file of this machine, or
+a URL, and query it with SQL. The answer would be published as the names of areas. Therefore this
+module determines the format of a file, and no library does.
 
 - GeoJSON is decoded as JSON. A coordinate system that must be fetched from a URL is refused.
 - A GeoPackage is opened by SQLite, which may read plain tables and do nothing else.
@@ -37,7 +37,7 @@ _BY_GDAL: Final = {
 }
 #: Among so many bytes there is a zero, where text drivers stop looking.
 _START: Final = 12
-#: Exceptions of libraries for a damaged file; the last two are slips of pyogrio.
+#: Exceptions of libraries for a damaged file; pyogrio should not raise the last two, but does.
 _UNREADABLE: Final = (
     OSError, ValueError, RuntimeError, msgspec.MsgspecError, sqlite3.Error, LookupError, NameError,
 )  # fmt: skip
@@ -46,7 +46,7 @@ _URN: Final = re.compile(r"urn:(?:x-)?ogc:def:crs:(\w+):[\w.]*:(\w+)", re.IGNORE
 
 
 class Features(NamedTuple):
-    """What they come from, for messages; a row for each; geometries in degrees, None if missing."""
+    """Features: their source for messages, attributes, geometries in degrees or None."""
 
     label: str
     table: pa.Table
@@ -271,7 +271,7 @@ def _read_by_gdal(path: Path) -> _Layer:
         if not start.startswith(first) or 0 not in start:
             raise ValueError(f"it does not begin as {driver} does")
         with warnings.catch_warnings():
-            # About parts that it leaves out or repairs; what is missing is noticed later.
+            # Warnings about parts that it leaves out or repairs; missing areas are noticed later.
             warnings.simplefilter("ignore", RuntimeWarning)
             if pyogrio.read_info(copy)["driver"] != driver:
                 raise ValueError(f"GDAL does not take it for {driver}")

@@ -56,7 +56,7 @@ class Gazetteer:
     def of(
         cls, hierarchies: Iterable[Hierarchy], *, names: Any = None, centroids: Any = None
     ) -> "Gazetteer":
-        """What is known of areas; files come before what the areas themselves bring.
+        """Names and locations of areas; entries of files come before those of the areas themselves.
 
         Args:
             hierarchies: the areas of each axis.
@@ -102,9 +102,9 @@ class Gazetteer:
         return seam_of(np.concatenate(every)) if every else -_TURN / 2
 
     def locate(self, axis: int, level: int, areas: NDArray[Any], at: LonLat) -> None:
-        """Say where areas (by number, -1 for none) lie that have no location yet.
+        """Set the location of areas (by number, -1 for none) that have none yet.
 
-        All finest areas in them lie there, too.
+        Their finest areas get the same location.
         """
         hierarchy = self.hierarchies[axis]
         above = hierarchy.ancestor(hierarchy.depth, level)

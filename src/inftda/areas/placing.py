@@ -30,7 +30,7 @@ Ints = NDArray[np.int32]
 
 #: Degrees from a border, about a centimetre: points in no area that are no further belong to it.
 NEAR: Final = 1e-7
-#: Degrees that a border reaches beyond itself: more than near, and than what rounding hides.
+#: Degrees around a border that are searched: more than `NEAR`, and more than rounding errors.
 _REACH: Final = 2 * NEAR
 _MOST_ROWS: Final = 1024
 

@@ -1,1 +1,1 @@
-"""Arguments to calls to exit codes."""
+"""The command line: from arguments to function calls and exit codes."""

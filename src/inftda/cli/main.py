@@ -1,4 +1,4 @@
-"""The command line: arguments to calls to exit codes.
+"""The command line: from arguments to function calls and exit codes.
 
 0 is done, 2 is wrong usage or input (one clear message), 1 is anything else.
 The module of a command is loaded when the command is used, so that help is instant.

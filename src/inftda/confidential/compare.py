@@ -203,7 +203,7 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
     """Compare with other disclosure-control methods. The output is CONFIDENTIAL.
 
     Raises:
-        InftdaError: something is wrong with what was asked for or with the table.
+        InftdaError: an argument or the table is wrong.
 
     Privacy:
         The output is computed from the truth and has no guarantee.

@@ -2,7 +2,7 @@
 
 The comparison is computed from the true counts and is not private: it must be kept where the
 truth is kept, and never beside the release. Each file is marked in its name and its content, is
-readable by its owner only, and must never get into a release folder, by whatever path.
+readable by its owner only, and must never be written to a release folder.
 """
 
 import json
@@ -137,7 +137,7 @@ class Comparison:
         ]
 
     def grids(self) -> list[Part]:
-        """The tables of measures, without those that are empty."""
+        """The tables of measures that are not empty."""
         names = dict.fromkeys(one.name for one in self.intervals)
         intervals = [[one for one in self.intervals if one.name == name] for name in names]
         found = [
@@ -290,7 +290,7 @@ def _check_columns(release: Release, columns: Columns) -> None:
             "out `person=`"
         )
     expected = _as_released(release)
-    # One word is said of all axes; a mapping names those that have an area outside.
+    # One word is for all axes; a mapping names the axes with an area outside.
     given = columns.unplaceable if isinstance(columns.unplaceable, Mapping) else columns.policy
     is_same = given == (expected if isinstance(given, Mapping) else counted.unplaceable)
     if columns.unplaceable is not None and not is_same:
@@ -427,11 +427,11 @@ def _write_json(data: dict[str, Any], path: Path) -> None:
 
 
 def check_outside(out: Path, *known: str | Path) -> None:
-    """Refuse to write into a release or an estimate, by whatever links or relative paths.
+    """Refuse to write into a release or an estimate, also by links or relative paths.
 
     Args:
         out: a file or folder to write, there or not.
-        known: folders of releases, whatever they hold; others are recognised by their files.
+        known: folders that are releases; other releases are recognised by their files.
     """
     folder = published_around(out, *known)
     if folder is not None:

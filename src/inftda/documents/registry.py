@@ -1,7 +1,7 @@
 """The entry of a release in OpenDP's registry of deployments, as YAML for the office to complete.
 
 The template beside this module has the fields of the registry in its order, with a comment
-wherever the office writes. Fields known from the release and its ledger are filled in.
+for each field that the office writes. Fields known from the release and its ledger are filled in.
 """
 
 import math

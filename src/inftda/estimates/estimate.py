@@ -1,7 +1,7 @@
 """Make, write and open an estimate: whole numbers that add up, each with an interval.
 
-This is post-processing of a release with its measurements, so it uses no budget and anybody can do
-it.
+This is post-processing of a release with its measurements, so it uses no budget and every reader
+can do it.
 """
 
 import hashlib
@@ -122,7 +122,7 @@ class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         total: sum of all estimates, which is that of the release.
         n_rows: number of rows.
         estimate_sha256: digest of the table; empty while it is in memory only.
-        software: versions of what made it.
+        software: versions of the software that made it.
     """
 
     format: Literal["inftda-estimate/1"] = FORMAT
@@ -325,7 +325,7 @@ def open_estimate(path: Estimate | str | Path) -> Estimate:
     """Read the folder of an estimate; one that is open already is given back.
 
     The table must have the digest that the manifest states and the columns of an estimate. Nothing
-    else is checked: anybody can check an estimate by making it again from its release.
+    else is checked: an estimate is checked by making it again from its release.
 
     Raises:
         ReleaseError: the folder is missing, is not an estimate, or is damaged.

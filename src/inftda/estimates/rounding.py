@@ -86,7 +86,7 @@ def _undivided(level: LayerEstimate, whole: NDArray[np.int64], part: Part) -> Wh
 def _divided(
     nodes: WholeNodes, level: TreeLevel, share: Floats, random: np.random.Generator
 ) -> WholeNodes:
-    """Nodes that nothing divides one level further down: each trip goes its own way."""
+    """Pass nodes that nothing divides one level further down, trip by trip."""
     axis, offsets = level.axis, level.child_offsets
     is_only = np.diff(offsets)[nodes.areas[axis]] == 1
     whole, several = nodes.of(is_only), nodes.of(~is_only)

@@ -112,7 +112,7 @@ class ExportTable:
 
     @property
     def file(self) -> str:
-        """The level in the name of a file, whatever its own name is."""
+        """The level as part of the name of a file."""
         return file_part(max(self.depths), self.name)
 
     @property

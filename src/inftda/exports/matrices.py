@@ -18,7 +18,7 @@ from inftda.exports.spreadsheets import write_table, zones_file
 from inftda.publication.query import GRADE
 from inftda.tree import DESTINATION, ORIGIN, Marginal
 
-#: Cells of a matrix: 10,000 areas at each end, 0.8 GB once somebody reads it.
+#: Most cells of a matrix: 10,000 areas at each end, 0.8 GB in the memory of a reader.
 MAX_CELLS = 100_000_000
 #: Cells that are in memory at a time.
 _BLOCK = 4_000_000

@@ -42,7 +42,7 @@ from inftda.util.threads import ThreadPool
 
 #: Passes for each chain of tables: two more make totals 1 % better and releases an eighth slower.
 PASSES: Final = 6
-#: Ratio of a hard total: whatever its noise, sums have to agree with it.
+#: Ratio of a hard total: sums have to agree with it regardless of its noise.
 HARD: Final = np.inf
 ONE: Final = 1 << DIGITS
 

@@ -15,7 +15,7 @@ Given integers x_1..x_b and a total c:
 4. Equal elements are ordered by a pseudo-random fraction of 16 binary digits that is added to
    each. The paper leaves their order open; an order by position would favour areas by their code.
    The fraction follows from the public seed of the release, from the parent and from the index of
-   the child, so that anybody can repeat the division.
+   the child, so that `verify` can repeat the division.
 
 The threshold is first found for whole numbers, which leaves few candidates: only these get a
 fraction, and are adjusted where cross tables were measured (`inftda.mechanism.adjustment`).
@@ -171,7 +171,7 @@ def intopt(x: ArrayLike, total: int, *, seed: bytes | None = None) -> Ints:
 
     Args:
         x: integers, any sign.
-        total: what the result sums to, at least 0.
+        total: sum of the result, at least 0.
         seed: 16 bytes that decide between equal elements; fresh ones by default.
 
     Returns:
@@ -340,7 +340,7 @@ def find_lift_and_drop(  # noqa: PLR0913, PLR0917 - compiled code takes plain va
     Args:
         x: int64, counts in units of 2^-digits.
         digits: binary digits of x after the point.
-        total: what the result sums to, positive.
+        total: sum of the result, positive.
         lift: as it follows from the sum of all children, candidates or not.
         least: the least noisy count of all children.
         largest: the largest of x.

@@ -28,7 +28,7 @@ def measure_totals(step: Step, of_axis: Ints, secret: Secret) -> list[MeasuredTa
     Args:
         step: the step.
         of_axis: int64[finest areas], the true total of every area on the refined axis.
-        secret: what the noise follows from.
+        secret: the noise is a function of it.
     """
     level = step.level
     sums = level.axes[level.axis].hierarchy.sum_up(of_axis, level.depths[level.axis])
@@ -41,7 +41,7 @@ def measure_whole(measurement: Measurement, sums: Ints, secret: Secret) -> Measu
     Args:
         measurement: of the root, or of totals of areas.
         sums: int64, the true count of each cell.
-        secret: what the noise follows from.
+        secret: the noise is a function of it.
     """
     table = measurement.marginal
     noisy = np.empty(len(sums), np.int64)
@@ -59,7 +59,7 @@ def measure(
         measurement: the level or table, with its noise.
         rows: rows that released parents belong to.
         truth: true children, of these parents at least.
-        secret: what the noise follows from.
+        secret: the noise is a function of it.
     """
     table = measurement.marginal
     noisy = np.empty(int(rows.offsets[-1]), np.int64)

@@ -191,7 +191,7 @@ class Secret:
     and of the address of the count. Without the secret the keys are independent uniform ones to
     anyone (HMAC-SHA-256 is a pseudorandom function).
 
-    The secret is as confidential as the true counts: whoever has it can subtract the noise. It
+    The secret is as confidential as the true counts: it allows to subtract the noise. It
     goes where the true counts go (from the driver to the executors) and nowhere else.
 
     Attributes:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-#: Of a chart, in its own units; it is as wide as there is room.
+#: Size of a chart in its own units; the page scales it.
 WIDTH, HEIGHT = 460.0, 290.0
 LEFT, RIGHT, TOP, BOTTOM = 54.0, 14.0, 12.0, 44.0
 _SHADES: Final = 8
@@ -144,5 +144,5 @@ class LineChart:
 
 
 def shade_of(number: int, n: int) -> int:
-    """Colours as far apart as there are lines."""
+    """Number of the colour of one of n lines, spread over the palette."""
     return round(number * (_SHADES - 1) / max(n - 1, 1))

@@ -95,7 +95,7 @@ class Layout:
         return len(first) == LAID_OUT and first[0].hierarchy == first[1].hierarchy
 
     def arranged(self, items: Sequence[Item]) -> list[Item]:
-        """One thing for each axis of the tree, in the order of the page."""
+        """Items of all axes of the tree, in the order of the page."""
         return [items[number] for number in self.order]
 
     def key(self, depths: Sequence[int]) -> str:
@@ -172,7 +172,7 @@ class Quality:
 
     @classmethod
     def of(cls, release: Release, *, room: int = MAX_INTERVALS) -> "Quality":
-        """Read it from a release; intervals of no more numbers than a page has room for."""
+        """The quality of a release; intervals of no more numbers than a page has room for."""
         totals = release_totals(release)
         return cls(
             totals,
@@ -360,7 +360,7 @@ def _grades() -> list[dict[str, Any]]:
 def _opens(layout: Layout, quality: Quality, depths: Depths, *, is_series: bool) -> Depths:
     """Levels at which a page opens, of the axes that are laid out: the finest that can be used.
 
-    There most of what is counted is in numbers of grades A to C, and there are not too many areas.
+    There, most counted entries are in numbers of grades A to C, and the areas are not too many.
     Other axes are summed up; of a series it is the last edition.
     """
     axes = layout.axes[:LAID_OUT]

@@ -46,7 +46,7 @@ def render(  # noqa: PLR0913 - what every page has
         title: heading of the page.
         style: file names of its style sheets, with a blank between them.
         script: the code it runs, if any.
-        is_confidential: whether the page is marked as confidential wherever it can be.
+        is_confidential: whether the page is marked as confidential.
     """
     sheet = "".join(map(asset, style.split()))
     # Code and style are ours; all else is text.
@@ -73,7 +73,7 @@ def write_page(out: Path, page: str, *, is_confidential: bool = False) -> Path:
 
 @cache
 def environment(finalize: Callable[[object], object] | None = None) -> Environment:
-    """Where templates are made: everything that is put into them is escaped, nothing is missing."""
+    """Environment of the templates: it escapes all values and refuses undefined ones."""
     made = Environment(
         loader=PackageLoader("inftda.pages"),
         autoescape=True,
@@ -125,25 +125,25 @@ def scientific(value: float) -> Markup:
 
 
 def unbroken(text: str) -> str:
-    """A number and its % stay on one line."""
+    """Keep a number and its % on one line."""
     return text.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def sentence_case(text: str) -> str:
-    """With a capital letter at the beginning."""
+    """Capitalise the first letter."""
     return text[:1].upper() + text[1:]
 
 
 def asset(name: str) -> str:
-    """A style sheet or a module of a script."""
+    """Read a style sheet or a module of a script."""
     return files("inftda.pages").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def script(module: str) -> str:
     """A module and all that it imports as one script, in one scope: pages open from disk.
 
-    Every import is a line of its own that names what it imports, and no two modules give the same
-    name to different things.
+    Every import is a line of its own that lists the imported names, and no two modules use one name
+    for different objects.
     """
     parts: dict[str, str] = {}
 

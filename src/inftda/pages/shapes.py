@@ -62,7 +62,7 @@ class Shapes:
 def read_places(
     axes: Iterable[Axis], files: Sequence[Path | None] = (None, None, None)
 ) -> tuple[Gazetteer, Shapes | None]:
-    """Names and locations of areas, and outlines; what the areas have themselves fills the gaps.
+    """Names, locations and outlines of areas; those of the areas themselves fill the gaps.
 
     Args:
         axes: whose areas these are.
@@ -98,7 +98,7 @@ def read_shapes(places: Gazetteer, path: Path) -> Shapes:
 
 
 def known_shapes(places: Gazetteer) -> Shapes | None:
-    """Outlines that the areas themselves bring, of the first axis that has any."""
+    """Outlines that came with the areas, of the first axis that has any."""
     for axis, hierarchy in enumerate(places.hierarchies):
         outlines = hierarchy.places.outlines
         if outlines is not None and outlines.null_count < len(outlines):
@@ -153,7 +153,7 @@ def _on_grid(
 def _rounded(
     rings: list[tuple[int, Ring]], scale: float
 ) -> tuple[list[int], list[NDArray[np.int64]]]:
-    """Rings on the grid without repeated points; what shrinks to a line is dropped."""
+    """Rings on the grid without repeated points; rings that shrink to a line are dropped."""
     areas, rounded = [], []
     for area, ring in rings:
         points = np.rint(ring * scale).astype(np.int64)

@@ -1,8 +1,8 @@
 """Errors of a release against the true counts: cells level by level, and marginal totals.
 
-(The paper's section 5, and more.) A cell that is missing is 0. Means and root mean squares are
-given twice: over all possible cells of the level, and over the cells that are not zero in both
-tables (`..._nonzero`), since on a sparse table the many cells that are 0 in both make any mean
+The measures are those of the paper's section 5, and others. A missing cell counts as 0. Means and
+root mean squares are given twice: over all possible cells of the level, and over the cells that are
+not zero in both tables (`..._nonzero`), because the many zeros of a sparse table make any mean
 look small.
 
 "All who leave this town" is a marginal total: a sum over cells below many different nodes of the
@@ -32,9 +32,9 @@ Numbers = NDArray[np.int64]
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
 #: Smallest true flow of each size class; the first class is the true zeros.
 SIZE_BOUNDS = (0, 1, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000)
-#: How many of the largest true flows are looked at on their own.
+#: Number of the largest true flows that have measures of their own.
 TOP = 100
-#: Part of the areas that are the largest ones.
+#: Share of the areas that count as the largest.
 LARGEST = 0.02
 
 

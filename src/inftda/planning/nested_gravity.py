@@ -9,9 +9,9 @@ Exact and approximate parts:
 
 - the number of trips that start in each area and that end in it are exactly as given;
 - the share of trips that stay within the same area of each level is `SURROUNDINGS` in
-  expectation, as far as there are jobs: those who find none nearby go further.
+  expectation, as far as there are jobs: people who find none nearby go further.
 
-Nothing here is anybody's data, and its random numbers are unfit for privacy.
+The trips are made up, and the random numbers are unfit for privacy.
 """
 
 import numpy as np

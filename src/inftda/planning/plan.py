@@ -213,7 +213,7 @@ class Outlook:
         return card("Plan", self.shown())
 
     def shown(self) -> list[Part]:
-        """All of it: the guarantee, the errors of each level, and the technical details."""
+        """Parts of the output: guarantee, errors of each level, technical details."""
         held_for = (
             f"sigma: standard deviation of the noise. With probability {held(self.beta)}, no "
             "number has an error above the max error of its level."
@@ -359,7 +359,7 @@ def plan(  # noqa: PLR0913 - the same options as a release
     """State guarantee and errors of a release to come. Needs no data and uses no budget.
 
     Raises:
-        InftdaError: something is wrong with what was asked for.
+        InftdaError: an argument is wrong, or arguments contradict one another.
 
     Example:
         >>> plan(sizes=[2, 10], epsilon=1, delta=1e-6).levels().column("level").to_pylist()[:2]

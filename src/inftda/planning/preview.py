@@ -1,8 +1,8 @@
 """A preview: releases of a public stand-in, simulated for every setting that is considered.
 
-Nothing confidential is read and nothing is charged to any ledger, so settings can be tried out as
-often as one likes. Guaranteed errors hold for every table. All other figures hold
-for the stand-in, and for the confidential table as far as the two are alike.
+Nothing confidential is read and no ledger is charged, so any number of settings can be tried.
+Guaranteed errors hold for every table. All other figures hold for the stand-in, and for the
+confidential table as far as the two are alike.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -149,10 +149,10 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     Every combination of the values given is a setting.
 
     Raises:
-        InftdaError: something is wrong with what was asked for or with a public table.
+        InftdaError: an argument or a public table is wrong.
 
     Privacy:
-        None is spent, as long as the tables given are public.
+        No budget is used if the given tables are public.
     """
     if (stand_in is None) == (totals is None) and (stand_in is None or stand_in_level is None):
         raise InftdaError("give either a public table of flows to stand in, or public totals")

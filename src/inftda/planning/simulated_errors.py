@@ -1,9 +1,8 @@
 """Errors of simulated releases, of a table that stands in for the confidential one.
 
-Errors are stated by level and by the size of the *published* number, which is what a reader sees,
-and include numbers whose simulated truth is zero. A class by true size would look better (large
-noise on a small flow moves it to another class) and would answer a question that nobody can ask
-without the truth.
+Errors are stated by level and by the size of the *published* number, which readers see, and include
+numbers whose simulated truth is zero. Errors by true size would be smaller, because large noise on
+a small flow moves it to another class, but readers do not know the true size.
 
 All figures are means over the simulated releases. Guaranteed errors are in
 `inftda.privacy.bounds`.

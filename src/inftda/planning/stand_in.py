@@ -14,7 +14,7 @@ A coarse table is spread over finer areas by a rule that is stated and needs not
 - Trips of a coarse flow go in equal steps, from a random start: each number is less than 1 from
   its share, and coarse flows stay exactly as they are.
 
-Must never see the confidential table.
+This module must never get the confidential table.
 """
 
 from collections.abc import Mapping, Sequence

@@ -66,7 +66,7 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
     """Largest errors at every level of a top-down release, root first.
 
     Args:
-        tree: what is released.
+        tree: the released levels and cross tables.
         plan: its noise.
         beta: probability that some bound, at any level, does not hold.
 

@@ -389,10 +389,10 @@ def _explain(path: Path, failure: Exception) -> Exception:
 
 
 def _check_place(path: Path) -> None:
-    """Refuse a ledger that somebody else could have planted, or that could lose charges.
+    """Refuse a ledger that another user could have planted, or that could lose charges.
 
-    SQLite rolls back unfinished transactions with the journal beside its file, whoever put it
-    there, so a planted journal could undo charges. It looks for the journal beside the given name
+    SQLite rolls back unfinished transactions with any journal that lies beside its
+    file, so a planted journal could undo charges. It looks for the journal beside the given name
     of the file: through a second name, or if only the file is mounted into a container, it finds no
     journal, and charges can get lost.
     """

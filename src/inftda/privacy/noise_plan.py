@@ -514,7 +514,7 @@ def measured_levels(tree: Tree, unit: Unit) -> list[TreeLevel]:
 
 
 def check_delta(plan: Plan, *, total: int | None, allowed: bool) -> None:
-    """Refuse a delta above 1 / number of people: publishing somebody's rows would satisfy it.
+    """Refuse a delta above 1 / number of people: publishing one person's rows would satisfy it.
 
     Args:
         plan: the plan with delta.

@@ -4,7 +4,7 @@ The paper states one sensitivity for the whole tree. For people with several dis
 that figure holds at the leaves only: trips between different towns may all lie between the
 same two regions. So each level has a sensitivity of its own here.
 
-This module must never read trips: a sensitivity that depends on the data protects nobody.
+This module must never read trips: a sensitivity that depends on the data gives no guarantee.
 `docs/proofs/sensitivity.md` has proofs, and the cases where a bound is not reached.
 """
 
@@ -129,7 +129,7 @@ class Unit:
 
     @property
     def is_single_trip(self) -> bool:
-        """Whether a person's change is unit shifts of single cells, whatever the level."""
+        """Whether one person changes single cells by one each, at every level."""
         return self.trips == 1
 
     @property

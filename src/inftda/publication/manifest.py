@@ -202,16 +202,16 @@ class Manifest:
         guarantee: the plan as a dictionary: epsilon, delta, rho, the privacy unit, and
             for each measured level its noise, sensitivity and cost.
         tree: the axes of the table, and the order of refinement.
-        counted: what of the table was counted.
+        counted: the counted rows and their name.
         edition: the period that the table is about, such as 2024-05, if that was said.
         total: sum of all flows.
         n_flows: number of rows.
         seed: 16 random bytes, as hexadecimal digits, which decided between equal noisy counts. No
-            noise follows from it, and with the measurements anybody can make the flows again.
+            noise follows from it; with the measurements it determines the flows.
         flows_sha256: digest of the flows as they were written; empty while they are in memory only.
         measurements: which noisy values are published: none, marginal totals, or all.
         measurements_sha256: digest of their file; empty without one.
-        software: versions of what made it.
+        software: versions of the software that made it.
     """
 
     format: Literal["inftda-release/1"] = "inftda-release/1"

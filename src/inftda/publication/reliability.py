@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 WEAK: Final = 0.9
 #: Part of one over the number of people: warn of a larger delta.
 FAR_BELOW: Final = 0.1
-#: Statement about a release that was made with a seed, whatever its plan states.
+#: Statement about a release that was made with a seed; its plan states a guarantee nevertheless.
 NOT_PRIVATE: Final = (
     "NOT PRIVATE: this release was made with a seed, for testing. It gives no guarantee and must "
     "not be published."

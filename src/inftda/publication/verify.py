@@ -68,7 +68,7 @@ def verify(
         ReleaseError: a check failed; the message names it.
     """
     say = on_message or (lambda _: None)
-    # Of a folder in a store only files of releases are copied, whatever else lies there.
+    # Of a folder in a store, only files of releases are copied.
     names = names_at(str(release), ReleaseError) if is_remote(release) else []
     others = [name for name in names if not is_release_file(name)]
     with fetched(release, ReleaseError, is_wanted=is_release_file, is_folder=True) as folder:
@@ -131,7 +131,7 @@ def _check_guarantee(release: Release) -> str:
 
 
 def _check_statements(release: Release, folder: Path) -> None:
-    """What else the manifest states is what a release can state, written as a release writes it."""
+    """The other statements of the manifest are possible, and written as a release writes them."""
     manifest = release.manifest
     expected = replace(manifest, options=OPTIONS, guarantee=manifest.plan.to_dict())
     check_text((folder / MANIFEST_FILE).read_bytes(), expected)

@@ -127,7 +127,7 @@ def code(column: Column, label: str, *, what: str = "area codes") -> Value:
 
 
 def person(column: Column, label: str) -> Value:
-    """A person; an empty text is nobody."""
+    """A person; an empty text is a missing person."""
     found = code(column, label, what="persons")
     if column.type in _WHOLE:
         return Value(column.sql)  # numbers are grouped faster than text

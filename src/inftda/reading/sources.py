@@ -416,7 +416,7 @@ def _open_workbooks(files: Sequence[Path], options: TableFile, workspace: Worksp
             raise _other_columns(file, files[0])
     columns = [list(chain(*parts)) for parts in zip(*(of for _, of in sheets), strict=True)]
     if options.matrix:
-        # Each cell becomes text by itself, whatever is beside it.
+        # Each cell becomes text independently of all others.
         columns = [
             pa.array((None if cell is None else str(cell) for cell in column), pa.string())
             for column in columns

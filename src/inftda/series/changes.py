@@ -4,8 +4,8 @@ Both editions published their measurements with the noise distribution of each. 
 two measured counts is the true change plus the noise of both, whose distribution is known exactly.
 No model is needed:
 
-- The interval of a change is the measured difference, give or take a quantile of the sum of
-  both noises.
+- The interval of a change is the measured difference plus or minus a quantile of the sum of both
+  noises.
 - The verdict is a test whether there was no change. Verdicts of all numbers of a table together are
   held to a rate of false ones (Benjamini and Hochberg, 1995).
 
@@ -112,13 +112,14 @@ class Changes:
 class _Evidence(NamedTuple):
     """Bounds on some counts from the measurements of one edition.
 
-    A count is at least `low`, up to the noise of `low_draws`, and at most `high`, likewise.
+    A count is at least `low` plus the noise of `low_draws`, and at most `high` plus that of
+    `high_draws`.
 
     Attributes:
         low: float64[counts].
         high: float64[counts]; infinite if nothing is known.
         low_draws: int64[counts, noises], how many draws of each noise distribution are in it.
-        high_draws: likewise.
+        high_draws: the same for `high`.
         is_measured: bool[counts], whether all of it was measured: then both are the same.
         noises: the noise distributions.
         cells: common numbers of everything that was measured at these levels.
@@ -508,7 +509,7 @@ def _by_ends(
 
 
 def _verdicts(change: Numbers, chance: Floats, rate: float, n_cells: int) -> NDArray[np.int8]:
-    """Benjamini and Hochberg's, with all that could have been shown as the number of tests."""
+    """Verdicts of Benjamini and Hochberg; every number that could be shown counts as a test."""
     ordered = np.sort(chance)
     passed = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / n_cells)
     is_sure = chance <= (ordered[passed[-1]] if len(passed) else -1.0)

@@ -68,7 +68,7 @@ def joined(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def is_series(folder: str | Path) -> bool:
-    """Whether a folder holds releases, and is none."""
+    """Whether a folder holds releases and is not a release itself."""
     return not (Path(folder) / MANIFEST_FILE).exists() and bool(_folders(Path(folder)))
 
 

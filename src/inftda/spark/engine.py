@@ -34,7 +34,7 @@ from inftda.util.threads import ThreadPool, available_cores
 TASKS_PER_CORE: Final = 4
 #: Levels with at most this many possible nodes are divided on the driver: some 20 MB.
 DRIVER_NODES: Final = 1 << 20
-#: Into how many partitions Spark shuffles by default: too many for two cores, too few for hundreds.
+#: Spark's default number of shuffle partitions: too many for two cores, too few for hundreds.
 SPARK_DEFAULT: Final = "200"
 
 
@@ -191,7 +191,7 @@ class RunningSpark:
 
         Released nodes are on the driver while there are few. After that they are cells (see
         `tasks`) that the executors keep, from one partition to the next in group order. Noisy
-        counts stay with the executors until somebody goes through them.
+        counts stay with the executors until they are iterated over.
         """
         pool = ThreadPool(available_cores())
         total = 0

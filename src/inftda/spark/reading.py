@@ -1,12 +1,12 @@
 """From a table to its leaves on a cluster: the SQL of `inftda.reading`, part by part.
 
-Spark reads the files, moves rows and adds up; what a row means is decided by the same SQL as
-on one machine, which executors run on their parts of the table, each in a DuckDB of its own, in
-memory. What a part gives depends on its rows alone, so a task that runs twice gives the same, and
-equal seeds give equal leaves on one machine and on many.
+Spark reads the files, moves rows and adds up. The same SQL as on one machine interprets the rows:
+executors run it on their parts of the table, each in a DuckDB of its own, in memory. The result
+for a part depends on its rows alone, so a task that runs twice gives the same rows, and equal seeds
+give equal leaves on one machine and on many.
 
-Messages of Spark and DuckDB quote rows, and Spark writes errors of tasks to its logs: none of
-these messages gets out of here.
+Messages of Spark and DuckDB quote rows, and Spark writes errors of tasks to its logs. This module
+passes none of these messages on.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ T = TypeVar("T")
 #: Function that executors apply to the rows of a partition.
 Work = Callable[["Parts", Batches], Made]
 
-#: How a part says what is wrong with it.
+#: Message of an executor about a flaw of its part.
 NOT_UTF8: Final = "inftda: a cell is not UTF-8"
 #: Schema of the output of `pack_leaves`.
 _LEAF_CELLS: Final = f"flaw int, total decimal(38, 0), {tasks.CELLS}"
@@ -162,7 +162,7 @@ def _may_repeat(cells: DataFrame, rows: Rows, label: str) -> bool:
 
 
 def _repeated_lines(raw: DataFrame, parts: Shared["Parts"], label: str) -> dict[str, Any]:
-    """See `Rows.repeated_lines`."""
+    """Find repeated lines, as `Rows.repeated_lines` does."""
     lines = _map(raw, parts, Parts.lines, "line string, n bigint, same bigint")
     lines = lines.groupBy("line", "n").agg(F.sum("same").alias("same"))
     sums = lines.agg(F.sum(F.col("same") - 1), F.count("line"), F.count_distinct("line"))

@@ -3,7 +3,7 @@
 A session that is started here shows no web page and keeps no event log, because both hold row
 counts of the confidential table, and its driver logs nothing, because warnings about failed tasks
 quote rows. On one machine it listens on the loopback address only, asks for a secret, and encrypts
-its working files. A session that the caller brings is the caller's to set up.
+its working files. The caller sets up a session of their own.
 """
 
 import os
@@ -30,21 +30,21 @@ T = TypeVar("T")
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
 #: Configuration of a driver that logs nothing.
 QUIET: Final = Path(__file__).with_name("quiet.properties").as_uri()
-#: For sessions that are started here.
+#: Settings of sessions that are started here.
 SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.eventLog.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-#: And for those that run in one process: the driver hands out blocks of the table to whoever asks,
-#: and puts them into files that others may read.
+#: More settings if Spark runs in one process: by default, its driver sends blocks of the table to
+#: any caller and puts them into files that others may read.
 LOCAL_SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.authenticate": "true",
     "spark.io.encryption.enabled": "true",
 }
-#: Settings while a release is made, whatever those of the session.
+#: Settings while a release is made, in place of those of the session.
 WHILE_RELEASING: Final = {
     # Fewer, larger batches: the work of a batch should outweigh the call.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "262144",
@@ -56,7 +56,7 @@ WHILE_RELEASING: Final = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.parquet.binaryAsString": "true",
 }
-#: Into how many partitions Spark shuffles.
+#: Number of partitions of a shuffle.
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 
@@ -163,7 +163,7 @@ def broadcast(session: SparkSession, value: T) -> Iterator[Shared[T]]:
 
 
 def carry_out(job: Callable[[], T]) -> T:
-    """Run a job on the cluster; Spark's own error may hold what a task had in hand."""
+    """Run a job on the cluster without passing on Spark's error, which may hold rows of a task."""
     return quietly(
         job,
         lambda problem: ReleaseError(

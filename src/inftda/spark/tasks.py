@@ -39,7 +39,7 @@ CELL_ROWS: Final = 1 << 20
 #: Compressed, as Java is slow at encrypting; a task has its own cores, and no others.
 _WRITTEN: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _READ: Final = pa.ipc.IpcReadOptions(use_threads=False)
-#: Settings while rows are cells, whatever those of the session.
+#: Settings while rows are cells, in place of those of the session.
 FOR_CELLS: Final = {
     # A few cells at a time, not thousands.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
@@ -54,7 +54,7 @@ CELLS: Final = f"{PACKED} binary"
 #: Columns of rows on their way to a task, besides the areas and `TASK`: whether the row is a
 #: released parent (its count is released) or a true child (its count is true).
 IS_PARENT, COUNT = "is_parent", "n"
-#: What rows are: released children, or counts of one of several marginals (0, 1, ...). Noisy
+#: Kinds of rows: released children, or counts of one of several marginals (0, 1, ...). Noisy
 #: counts of a step are those of the tables that are measured by rows, the level's first.
 KIND: Final = "kind"
 CHILDREN: Final = -1

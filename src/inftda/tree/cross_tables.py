@@ -89,7 +89,7 @@ class CrossTable(Marginal):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all cells are measured whatever was released above; true of totals of areas."""
+        """Whether all cells are measured, whichever parents were released; true of totals."""
         return not self.others
 
     @property

@@ -245,7 +245,7 @@ class TreeLevel(Marginal):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all cells are measured whatever was released above; true of the root only."""
+        """Whether all cells are measured, whichever parents were released; true of the root."""
         return self.refined is None
 
     @property

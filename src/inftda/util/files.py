@@ -4,7 +4,7 @@ Work in progress lies in a private folder (0700) beside the target and becomes t
 rename. Each private folder has a lock file, held by its process. The system releases the locks of
 dead processes, so the next process that makes a folder of the same kind removes the left-overs.
 No link is followed, and a folder without such a lock file is never taken for a left-over.
-Windows has no such locks: left-overs stay there until somebody removes them.
+Windows has no such locks: left-overs stay there until they are removed by hand.
 """
 
 import errno

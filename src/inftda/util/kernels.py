@@ -3,8 +3,8 @@
 Kernels take arrays, numbers and tuples of these, validate nothing, and run without the interpreter
 lock. Importing numba takes half a second, so commands that only read do not import kernels.
 
-Numba unpickles machine code from a folder: whoever can write there can run code as the user. So a
-folder is used only if nobody but the user and root can write to it or replace it. Numba recompiles
+Numba unpickles machine code from a folder, so write access to it allows to run code as the user. A
+folder is used only if the user and root alone can write to it or replace it. Numba recompiles
 a kernel if its own file changes, but not if it calls or takes a constant from a file that changes.
 So the folder is named after the content of all files that lie beside a kernel, and kernels take
 constants from these only (`tests/unit/test_kernels.py`).

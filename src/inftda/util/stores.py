@@ -9,7 +9,7 @@ A copy of the confidential table is confidential. It lies in a private folder in
 files 0600) as long as the table is read; after a kill, the next command removes it.
 
 A release goes to a store file by file. Its manifest comes last and, where it replaces another
-release, goes first: whatever is cut off has no manifest, and is no release for any reader.
+release, goes first: an interrupted transfer leaves no manifest, and readers refuse the folder.
 """
 
 import errno

@@ -6,7 +6,7 @@ not understand would silently change the areas. Error messages may show cells, s
 tables must never be read here.
 
 Tables for people go out as CSV, in which no spreadsheet finds a formula: a name such as
-`=HYPERLINK(...)` would be run when somebody opens the file. An apostrophe in front makes it text.
+`=HYPERLINK(...)` would run when the file is opened. An apostrophe in front makes it text.
 """
 
 import csv
