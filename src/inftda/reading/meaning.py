@@ -54,8 +54,7 @@ class Flaw(IntEnum):
 
 
 _COUNT: Final = (
-    "{rows} of {label} {have} %s in column {count!r}; counts must be whole numbers from 0 up%s "
-    "(or choose another count column)"
+    "{rows} of {label} {have} %s{place}; counts must be whole numbers from 0 up%s{instead}"
 )
 SENTENCES: Final = {
     Flaw.KIND: (

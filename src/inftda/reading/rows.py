@@ -450,12 +450,14 @@ class Rows:
         """
         if flaws:
             flaw, n = min(flaws.items())
+            is_matrix = self.row == "cell"
             raise IngestError(
                 SENTENCES[Flaw(flaw)].format(
                     rows=f"1 {self.row}" if n == 1 else f"{n:,} {self.row}s",
                     have="has" if n == 1 else "have",
                     label=self.label,
-                    count=self.count_name,
+                    place="" if is_matrix else f" in column {self.count_name!r}",
+                    instead="" if is_matrix else " (or choose another count column)",
                     trips="" if unit is None else unit.contribution(),
                     lost=self._describe_lost(lost()) if flaw == Flaw.UNPLACEABLE else "",
                 )

@@ -192,13 +192,16 @@ def p_value(observed, expected):
     return chi2.sf(statistic, len(expected) - 1)
 
 
-def test_every_set_of_m_trips_is_equally_likely():
-    observed = choices(["a", "b", "c", "d"], 2, n_persons=6000, seed=3)
-    expected = dict.fromkeys(combinations(range(4), 2), 1 / 6)
+@pytest.mark.parametrize("m", [2, 3])
+def test_every_set_of_m_trips_is_equally_likely(m):
+    """Also where one random word for all draws would do for two of them, but not for three."""
+    observed = choices(["a", "b", "c", "d"], m, n_persons=6000, seed=3)
+    sets = [*combinations(range(4), m)]
+    expected = dict.fromkeys(sets, 1 / len(sets))
     assert set(observed) == set(expected)
     assert p_value(observed, expected) > P_THRESHOLD
-    # The test has power: a choice that prefers one pair by a third is noticed.
-    biased = expected | {(0, 1): 1.3 / 6, (2, 3): 0.7 / 6}
+    # The test has power: a choice that prefers one set by a third is noticed.
+    biased = expected | {sets[0]: 1.3 / len(sets), sets[-1]: 0.7 / len(sets)}
     assert p_value(observed, biased) < P_THRESHOLD
 
 

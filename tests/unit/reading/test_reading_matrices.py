@@ -113,6 +113,7 @@ def test_a_cell_that_is_no_count_is_refused_and_not_shown(read, tmp_path, cell, 
         with pytest.raises(IngestError, match=f"^1 cell of '{path.name}' has .*{says}") as error:
             read(TableFile(path, matrix=True))
         assert error.value.__context__ is None
+        assert "column" not in str(error.value), "a matrix has no column of counts"
 
 
 @pytest.mark.parametrize(
