@@ -82,7 +82,7 @@ types: $(VENV)/.dev   ## mypy, strict
 
 lint-js:              ## oxlint: the JavaScript of the pages, module by module (needs npx)
 	@if npx --yes $(OXLINT) --version > /dev/null 2>&1; \
-	then npx --yes $(OXLINT) --config .ci/oxlint.json src/inftda/pages/assets tests/page; \
+	then npx --yes $(OXLINT) --config .ci/oxlint.json src/inftda/pages/assets src/inftda/app/assets tests/page; \
 	else echo "THE PAGES' JAVASCRIPT IS NOT LINTED: $(OXLINT) cannot be had by npx" >&2; fi
 
 kernels: $(VENV)/.dev # compile them once, not in every process of the tests

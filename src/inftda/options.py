@@ -2,7 +2,7 @@
 
 A parameter of a public function, or a field of `Unit` or `Columns`, carries its option in its
 annotation. Commands, the keys of a configuration, help, docstrings and the reference follow from
-these annotations (`inftda.cli.command`). Parameters without an `Option` exist in Python only.
+these annotations (`inftda.arguments`). Parameters without an `Option` exist in Python only.
 """
 
 import inspect

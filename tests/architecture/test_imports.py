@@ -14,10 +14,12 @@ from importlinter.cli import lint_imports
 import inftda
 
 ROOT = Path(inftda.__file__).parent
-#: Libraries that not everybody has; only modules of `inftda.spark` may import theirs at their top.
+#: Libraries that not everybody has; only these modules may import theirs at their top.
+AT_THE_TOP = ("inftda.spark", "inftda.app.server", "inftda.__main__")
 OPTIONAL = {
     "adbc_driver_manager", "adbc_driver_postgresql", "geopandas", "h3", "matplotlib", "openmatrix",
-    "openpyxl", "pandas", "polars", "pyogrio", "pyproj", "pyspark", "shapely",
+    "openpyxl", "pandas", "polars", "pyogrio", "pyproj", "pyspark", "shapely", "starlette",
+    "uvicorn",
 }  # fmt: skip
 #: What everybody has installed but `import inftda` must not wait for.
 SLOW = {"numba", "duckdb", "dp_accounting", "opendp"}
@@ -71,10 +73,10 @@ def test_importing_the_package_is_fast_and_brings_no_heavy_library():
     assert loaded & (OPTIONAL | SLOW) == set()
 
 
-def test_no_module_but_those_for_spark_needs_an_optional_library_to_be_imported():
+def test_no_module_but_those_for_spark_and_the_app_needs_an_optional_library_to_be_imported():
     paths = (path.relative_to(ROOT.parent).with_suffix("") for path in ROOT.rglob("*.py"))
     names = (".".join(path.parts).removesuffix(".__init__") for path in paths)
-    modules = [name for name in names if not name.startswith(("inftda.spark", "inftda.__main__"))]
+    modules = [name for name in names if not name.startswith(AT_THE_TOP)]
     _, loaded = in_a_new_interpreter(*modules)
     assert len(modules) > 50
     assert loaded & OPTIONAL == set()

@@ -20,9 +20,10 @@ ELSEWHERE = {
 }
 #: Lines of Python that a package may have. docs/decisions.md says when a number may be raised.
 BUDGETS = {
-    "": 1400,
+    "": 1600,
+    "app": 1500,
     "areas": 1600,
-    "cli": 1600,
+    "cli": 1500,
     "confidential": 1350,
     "documents": 300,
     "estimates": 1900,

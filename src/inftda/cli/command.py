@@ -9,26 +9,14 @@ import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from itertools import product
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import click
 
+from inftda.arguments import Parameter, as_given, parameters_of, values
 from inftda.errors import InftdaError
-from inftda.options import (
-    AREAS,
-    GUARANTEE,
-    RUN,
-    TABLE,
-    Group,
-    Option,
-    check_renamed,
-    metadata,
-    names,
-    signature_of,
-    whole_numbers,
-)
+from inftda.options import AREAS, GUARANTEE, RUN, TABLE, Option, check_renamed
 from inftda.util.screen import Meter
 
 _PANELS: Final = (None, TABLE, AREAS, GUARANTEE, RUN)
@@ -60,7 +48,11 @@ class Call:
             one.name for one in parameters if one.default is one.empty and one.name not in known
         ]
         if missing:
-            spelled = [_spelling(one) for one in _options(self._function) if one.name in missing]
+            spelled = [
+                one.metavar if one.option.is_argument else one.flag
+                for one in parameters_of(self._function)
+                if one.name in missing
+            ]
             raise InftdaError(f"give {' and '.join(spelled)}")
         return self._function(*arguments, **self.given, **more)
 
@@ -85,133 +77,37 @@ def announced_compilation(*, shown: bool = True) -> Iterator[None]:
         yield
 
 
-class _Parameter:
-    """One option of a command: its parameter, its kind and its spelling.
-
-    Attributes:
-        name: of the parameter in Python.
-        option: its help and its parser.
-        kind: type of its value where it is not parsed.
-        default: in Python.
-        is_several: whether it takes several values, by comma.
-    """
-
-    def __init__(
-        self, parameter: inspect.Parameter, option: Option, *, is_several: bool = False
-    ) -> None:
-        self.name, self.option, self.is_several = parameter.name, option, is_several
-        hint = parameter.annotation.__origin__
-        kinds = get_args(hint) or (hint,)
-        self.kind = next((kind for kind in (bool, int, float) if kind in kinds), str)
-        self.default = parameter.default
-
-    @property
-    def flag(self) -> str:
-        """Its name on the command line."""
-        return f"--{self.name.strip('_').replace('_', '-')}"
-
-    def as_click(self) -> click.Parameter:
-        """Return the parameter for the parser."""
-        option = self.option
-        is_parsed = option.parse is not None or (self.is_several and self.kind is not bool)
-        common: dict[str, Any] = {
-            "metavar": option.metavar,
-            "type": str if is_parsed else self.kind,
-        }
-        if option.is_argument:
-            place: Any = click.Argument([self.name], required=False, **common)
-            place.meaning = self._help()
-            return place  # type: ignore[no-any-return] # a click.Argument with help
-        if self.kind is bool and not is_parsed:
-            spelled = option.spelling or self.flag
-            made: Any = click.Option(
-                [self.name, spelled], help=self._help(), default=None, is_flag=True
-            )
-        else:
-            common["metavar"] = option.metavar or {int: "NUMBER", float: "NUMBER"}.get(
-                self.kind, self.name.strip("_").rpartition("_")[2].upper()
-            )
-            made = click.Option(
-                [self.name, self.flag], help=self._help(), multiple=option.is_repeated, **common
-            )
-        made.panel = option.panel
-        return made  # type: ignore[no-any-return] # a click.Option with a panel
-
-    def _help(self) -> str:
-        # Notes about Python come last.
-        text = self.option.help.partition(" In Python")[0].replace("`", "")
-        notes = ["may be repeated"] if self.option.is_repeated else []
-        if self.is_several and self.kind is not bool:
-            notes.append("several by comma")
-        if isinstance(self.default, str | int | float) and not isinstance(self.default, bool):
-            notes += [] if "default" in text else [f"default: {self.default}"]
-        elif isinstance(self.default, tuple) and self.default:
-            notes.append(f"default: {','.join(map(str, self.default))}")
-        return f"{text}  [{'; '.join(notes)}]" if notes else text
-
-    def read(self, given: Any) -> Any:
-        """Parse the text given on the command line.
-
-        Raises:
-            InftdaError: it cannot be read.
-        """
-        if self.option.parse is None and (not self.is_several or self.kind is bool):
-            return given
-        said = " ".join(given) if isinstance(given, tuple | list) else str(given)
-        try:
-            if self.is_several and self.kind is int:
-                return whole_numbers(given)
-            if self.is_several and self.kind is str:
-                return names(given)
-            return given if self.option.parse is None else self.option.parse(given)
-        except ValueError as problem:
-            raise InftdaError(f"{self.flag} {problem}, got {said[:40]!r}") from None
+def _as_click(one: Parameter) -> click.Parameter:
+    """An option as the parser of the command line takes it."""
+    common: dict[str, Any] = {
+        "metavar": one.option.metavar,
+        "type": str if one.is_text else one.kind,
+    }
+    if one.option.is_argument:
+        place: Any = click.Argument([one.name], required=False, **common)
+        place.meaning = _help(one)
+        return place  # type: ignore[no-any-return] # a click.Argument with help
+    if one.is_flag:
+        spelled = one.option.spelling or one.flag
+        made: Any = click.Option([one.name, spelled], help=_help(one), default=None, is_flag=True)
+    else:
+        common["metavar"] = one.metavar
+        made = click.Option(
+            [one.name, one.flag], help=_help(one), multiple=one.option.is_repeated, **common
+        )
+    made.panel = one.option.panel
+    return made  # type: ignore[no-any-return] # a click.Option with a panel
 
 
-def _spelling(one: _Parameter) -> str:
-    return str(one.option.metavar or one.name.upper()) if one.option.is_argument else one.flag
-
-
-def _options(make: Callable[..., Any], *, is_several: bool = False) -> Iterator[_Parameter]:
-    """All options of a function, those of groups included."""
-    for parameter in signature_of(make).parameters.values():
-        for one in metadata(parameter):
-            if isinstance(one, Option):
-                yield _Parameter(parameter, one, is_several=is_several)
-            elif isinstance(one, Group):
-                yield from _options(one.make, is_several=one.is_several)
-
-
-def _values(make: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Parameter to value, of those parameters of a function that were given."""
-    values: dict[str, Any] = {}
-    for parameter in signature_of(make).parameters.values():
-        for one in metadata(parameter):
-            if isinstance(one, Option) and parameter.name in given:
-                values[parameter.name] = _Parameter(parameter, one).read(given[parameter.name])
-            elif isinstance(one, Group):
-                _add_group(values, parameter.name, one, given)
-    return values
-
-
-def _add_group(values: dict[str, Any], name: str, group: Group, given: dict[str, Any]) -> None:
-    """Build the value of a group of options, if one of them was given."""
-    if group.is_several:
-        options = {
-            one.name: one.read(given[one.name])
-            for one in _options(group.make, is_several=True)
-            if one.name in given
-        }
-        lists = [value if isinstance(value, list) else [value] for value in options.values()]
-        if options:
-            values[name] = [
-                group.make(**dict(zip(options, some, strict=True))) for some in product(*lists)
-            ]
-        return
-    inner = _values(group.make, given)
-    if inner:
-        own = [values[name]] if name in values else []
-        values[name] = group.make(*own, **inner)
+def _help(one: Parameter) -> str:
+    notes = ["may be repeated"] if one.option.is_repeated else []
+    if one.is_several and one.kind is not bool:
+        notes.append("several by comma")
+    if isinstance(one.default, str | int | float) and not isinstance(one.default, bool):
+        notes += [] if "default" in one.meaning else [f"default: {one.default}"]
+    elif isinstance(one.default, tuple) and one.default:
+        notes.append(f"default: {','.join(map(str, one.default))}")
+    return f"{one.meaning}  [{'; '.join(notes)}]" if notes else one.meaning
 
 
 class Command(click.Command):
@@ -268,10 +164,10 @@ def command(
 
     def decorate(show: Callable[..., None]) -> Command:
         sources = [show] if function is None else [function, show]
-        options: dict[str, _Parameter] = {}
-        for one in (one for source in sources for one in _options(source)):
+        options: dict[str, Parameter] = {}
+        for one in (one for source in sources for one in parameters_of(source)):
             options.setdefault(one.name, one)
-        parameters = [one.as_click() for one in options.values()]
+        parameters = [_as_click(one) for one in options.values()]
         if function is not None:
             parameters.append(
                 click.Option(["config", "--config"], help=_CONFIG.help, metavar="FILE")
@@ -285,11 +181,11 @@ def command(
                     raise InftdaError(f"{options[key].flag} must not have a zero byte")
             if config is not None:
                 said = _configured(Path(config), options) | said
-            own = _values(show, said)
+            own = values(show, said)
             if function is None:
                 Call(show, own)()
             else:
-                show(Call(function, _values(function, said)), **own)
+                show(Call(function, values(function, said)), **own)
 
         return Command(
             name or show.__name__.strip("_"),
@@ -301,7 +197,7 @@ def command(
     return decorate
 
 
-def _configured(path: Path, options: dict[str, _Parameter]) -> dict[str, Any]:
+def _configured(path: Path, options: dict[str, Parameter]) -> dict[str, Any]:
     """Options from a TOML file whose keys are their names.
 
     One file serves all commands: each takes the keys that it knows, and those in the section of
@@ -329,7 +225,7 @@ def _configured(path: Path, options: dict[str, _Parameter]) -> dict[str, Any]:
     for key, value in {**shared, **section}.items():
         name = next((name for name in options if name.strip("_") == key.replace("-", "_")), None)
         if name is not None:
-            found[name] = _as_given(path, key, options[name], value)
+            found[name] = as_given(path, key, options[name], value)
         elif key in section or not _is_known(key, context, group):
             check_renamed([key.replace("-", "_")], options)
             near = get_close_matches(key.replace("-", "_"), list(options), n=1)
@@ -347,28 +243,3 @@ def _is_known(key: str, context: click.Context, group: click.Command | None) -> 
     others = [group.get_command(context, name) for name in group.list_commands(context)]
     names = {str(one.name).strip("_") for other in others if other for one in other.params}
     return key.replace("-", "_") in names - {"config"}
-
-
-def _as_given(path: Path, key: str, one: _Parameter, value: Any) -> Any:
-    """A value of TOML as it would be given on the command line.
-
-    Raises:
-        InftdaError: it is of the wrong kind.
-    """
-    option, is_text = one.option, one.option.parse is not None or one.is_several
-    if isinstance(value, dict):
-        texts = [f"{name}={item}" for name, item in value.items()]
-        return texts if option.is_repeated else ",".join(texts)
-    if isinstance(value, list) and (is_text or option.is_repeated):
-        is_one = not option.is_repeated or not any(isinstance(item, str) for item in value)
-        joined = ",".join(map(str, value))
-        return [joined] if is_one and option.is_repeated else joined if is_one else value
-    if option.is_repeated:
-        return [str(value)]
-    if is_text and not isinstance(value, bool):
-        return str(value)
-    fitting = {bool: bool, int: int, float: int | float}.get(one.kind, str | int | float)
-    if isinstance(value, fitting) and isinstance(value, bool) == (one.kind is bool):
-        return one.kind(value)
-    wanted = {bool: "true or false", int: "a whole number", float: "a number"}.get(one.kind, "text")
-    raise InftdaError(f"{key!r} of the configuration {str(path)!r} must be {wanted}")

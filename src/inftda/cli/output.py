@@ -1,7 +1,6 @@
 """Print results and messages, without control characters."""
 
 import json
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,30 +8,21 @@ from typing import Any
 
 import click
 
+from inftda.arguments import spelled
 from inftda.util.files import whole_file
 from inftda.util.screen import Part, aligned, printable
 from inftda.util.screen import as_text as text_of
 
-#: How a message names an option: as Python spells it.
-_OPTION = re.compile(r"`(\w+)=([^`]*)`")
-
 
 def say(text: str = "", *, err: bool = False) -> None:
     """Print lines with options as the command line spells them, without control characters."""
-    lines = _OPTION.sub(_spelled, text).split("\n")
+    lines = spelled(text).split("\n")
     click.echo("\n".join(map(printable, lines)), err=err)
 
 
 def show(parts: Iterable[Part], *, err: bool = False) -> None:
     """Print a result."""
     say(text_of(parts), err=err)
-
-
-def _spelled(found: re.Match[str]) -> str:
-    flag, value = f"--{found[1].strip('_').replace('_', '-')}", found[2].strip("'\"")
-    if value in {"", "True"}:
-        return flag
-    return f"{flag} {'none' if value == 'None' else value}"
 
 
 def as_json(data: Any) -> str:

@@ -72,10 +72,12 @@ def write_page(out: Path, page: str, *, is_confidential: bool = False) -> Path:
 
 
 @cache
-def environment(finalize: Callable[[object], object] | None = None) -> Environment:
+def environment(
+    finalize: Callable[[object], object] | None = None, *, package: str = "inftda.pages"
+) -> Environment:
     """Environment of the templates: it escapes all values and refuses undefined ones."""
     made = Environment(
-        loader=PackageLoader("inftda.pages"),
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=finalize,

@@ -5,6 +5,8 @@ nothing else. The bar disappears when the work is done. Names of areas and colum
 so control characters and HTML in them are escaped.
 """
 
+import json
+import os
 import re
 import sys
 import time
@@ -18,6 +20,9 @@ from typing import Any, Final, NamedTuple, Self
 #: release these follow from released counts, so progress reveals nothing else.
 Progress = Callable[[str, int, int], None]
 
+#: Variable that asks for progress as lines, and the sign that such a line starts with.
+TOLD: Final = "INFTDA_PROGRESS"
+MARK: Final = "\x1e"
 #: Seconds between two changes of the line in a notebook.
 _PAUSE: Final = 0.1
 #: Width of the labels in front of sentences.
@@ -50,12 +55,13 @@ def no_progress(what: str, done: int, total: int) -> None:
 class Meter:
     """A progress bar; call it with the name of the work, the work done and all work.
 
-    On a terminal the bar is on standard error, in a notebook it is a line below the cell, and
-    elsewhere there is none. Work is counted in some `unit`.
+    On a terminal the bar is on standard error, in a notebook it is a line below the cell, a program
+    that sets `TOLD` gets lines, and elsewhere there is none. Work is counted in some `unit`.
     """
 
     def __init__(self, unit: str, *, shown: bool) -> None:
-        view = _notebook_line if _is_notebook() else _terminal_bar
+        view = _lines if TOLD in os.environ else _terminal_bar
+        view = _notebook_line if _is_notebook() else view
         self._view = view(unit) if shown else nullcontext(no_progress)
         self._stack = ExitStack()
         self._show: Progress = no_progress
@@ -114,6 +120,21 @@ def _notebook_line(unit: str) -> Iterator[Progress]:
     finally:
         if line is not None:
             line.update({"text/plain": ""}, raw=True)
+
+
+@contextmanager
+def _lines(unit: str) -> Iterator[Progress]:
+    """Lines on standard error for the program that started this one, not too many of them."""
+    due = 0.0
+
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal due
+        if done == total or time.monotonic() >= due:
+            due = time.monotonic() + _PAUSE
+            sys.stderr.write(f"{MARK}{json.dumps([what, done, total, unit])}\n")
+            sys.stderr.flush()
+
+    yield show
 
 
 def _is_notebook() -> bool:

@@ -1,0 +1,1 @@
+"""`inftda app`: the steps from a table to a verified release, in a browser on this machine."""
