@@ -11,6 +11,7 @@ import pytest
 
 import inftda
 from inftda.cli.main import run
+from tiers import crossed
 
 ZONES = "zones.csv"
 ASKED = [
@@ -60,8 +61,7 @@ def query(made, cli, monkeypatch):
     return lambda release, asked="": cli("query", release, *asked.split())
 
 
-@pytest.mark.parametrize("asked", ASKED)
-@pytest.mark.parametrize("kind", ["table", "csv", "json"])
+@pytest.mark.parametrize(("asked", "kind"), crossed(ASKED, ["table", "csv", "json"], every=3))
 def test_answers_are_those_of_the_editions_one_after_the_other(query, asked, kind):
     whole = query("series", f"{asked} --format {kind}")
     assert whole.code == 0, whole.err

@@ -66,11 +66,16 @@ def _weights(law, chances, noisy):
     return weights / math.fsum(weights)
 
 
-@LAWS
+@pytest.fixture(scope="module", params=[GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])
+def known(request, counts):
+    """Noise, and the posterior of what was measured with it."""
+    return request.param, _posterior(request.param, counts, 5.0)[0]
+
+
 @pytest.mark.parametrize("noisy", [-25, -1, 0, 3, 12, 30, 55, 79])
 @pytest.mark.parametrize("row", [20, 40, 48, 55])
-def test_a_posterior_is_that_of_all_counts_one_by_one(law, counts, noisy, row):
-    found, _ = _posterior(law, counts, 5.0)
+def test_a_posterior_is_that_of_all_counts_one_by_one(known, noisy, row):
+    law, found = known
     weights = _weights(
         law, prior._counts(CountDistribution.of(law), found.spread, found.zeros)[row], noisy
     )
@@ -106,11 +111,10 @@ def test_what_is_counted_near_a_value_is_as_likely_as_noise_is(scale):
         assert near[one] / near.sum() == pytest.approx(wanted, rel=0.05, abs=1e-4)
 
 
-@LAWS
 @pytest.mark.parametrize("more", [-8.0, 3.0, 20.0])
-def test_estimates_add_up_and_all_that_are_uncertain_move(law, counts, more):
+def test_estimates_add_up_and_all_that_are_uncertain_move(known, more):
     """With Laplace noise also those below zero, whose noisy value could be shifted in vain."""
-    found, _ = _posterior(law, counts, 5.0)
+    law, found = known
     noisy = np.array([-30, -12, 0, 14, 40, 300])
     layer, log_mean = _level(law, noisy, 5.0)
     evidence = Evidence(log_mean, found.moments, not law.is_laplace, np.empty(0), np.empty(0))

@@ -301,24 +301,20 @@ def test_intervals_hold_the_flow_beside_them_and_the_largest_may_not_be_zero(spa
     assert len(made.flows(top=10**6)) == made.manifest.n_flows, "without intervals all are listed"
 
 
-@pytest.mark.parametrize("at_least", ["A", "B", "C", "D"])
-def test_only_numbers_of_a_grade_or_better_are_shown_if_one_asks(sparse, at_least):
+def test_only_numbers_of_a_grade_or_better_are_shown_if_one_asks(sparse):
     made, _ = sparse
-    every = made.flows(intervals=True).to_pylist()
-    wanted = [row for row in every if row["grade"] <= at_least]
-    assert made.flows(at_least=at_least).to_pylist() == wanted
     estimated = estimate(made)
-    every = estimated.flows().to_pylist()
-    wanted = [row for row in every if row["grade"] <= at_least]
-    assert estimated.flows(at_least=at_least, intervals=False).to_pylist() == wanted
-
-
-def test_a_grade_that_there_is_not_is_refused(sparse):
-    made, _ = sparse
+    shown = made.flows(intervals=True), estimated.flows()
+    for table, every, options in zip(
+        (made, estimated), shown, ({}, {"intervals": False}), strict=True
+    ):
+        for at_least in "ABCD":
+            wanted = [row for row in every.to_pylist() if row["grade"] <= at_least]
+            assert table.flows(at_least=at_least, **options).to_pylist() == wanted
     with pytest.raises(ReleaseError, match="one of A, B, C, D, got 'E'"):
         made.flows(at_least="E")
     with pytest.raises(ReleaseError, match="only beside their release"):
-        estimate(made).flows("all", at_least="B")
+        estimated.flows("all", at_least="B")
 
 
 # Releases without
