@@ -3,9 +3,9 @@
 - A list of materials (CycloneDX) in the wheel, where PEP 770 expects it. The wheel holds nobody
   else's code, so the list has the package and the libraries that it needs; their versions are known
   only where it is installed.
-- The README as the description of the package, and links to the project. A package index shows the
-  README without the files beside it. If `INFTDA_REPOSITORY` has the address of the repository,
-  links to files of the checkout become links to the tagged version there.
+- The README as the description of the package, badges, and links to the project. A package index
+  shows the README without the files beside it. If `INFTDA_REPOSITORY` has the address of the
+  repository, links to files of the checkout become links to the tagged version there.
 """
 
 import json
@@ -20,6 +20,8 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 #: A link or picture of Markdown whose target is a file of the checkout.
 _RELATIVE = re.compile(r"(!?)(\[[^\]]*\])\((?!https?://|#)([^)]+)\)")
+#: Badges of the package index: text without pictures, and kind.
+_BADGES = {"version": "v", "Python": "pyversions", "licence": "l"}
 
 
 class Materials(BuildHookInterface):
@@ -61,7 +63,12 @@ class Description(MetadataHookInterface):
                 kind = "raw" if link[1] else "blob"
                 return f"{link[1]}{link[2]}({repository}/{kind}/{tag}/{link[3]})"
 
-            text = _RELATIVE.sub(absolute, text)
+            badges = " ".join(
+                f"![{words}](https://img.shields.io/pypi/{kind}/inftda-od)"
+                for words, kind in _BADGES.items()
+            )
+            title, _, rest = _RELATIVE.sub(absolute, text).partition("\n")
+            text = f"{title}\n\n{badges}\n{rest}"
             metadata["urls"] = {
                 "Source": repository,
                 "Documentation": f"{repository}/blob/{tag}/docs/index.md",

@@ -84,6 +84,7 @@ def test_links_of_the_first_page_work_on_a_package_index(tmp_path, monkeypatch):
     assert any(target.startswith(f"{at}docs/") for target in targets)
     assert all(target.startswith(("https://", "#")) for target in targets)
     assert "Project-URL: Source, https://example.org/inftda\n" in told
+    assert told.count("https://img.shields.io/pypi/") == 3
 
 
 RELEASE = """
