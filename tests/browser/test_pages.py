@@ -223,7 +223,7 @@ def test_the_first_screen_has_a_map_or_a_matrix_and_the_largest_flows_and_no_wor
 
 
 def test_dimensions_filter_and_are_laid_out_and_editions_are_never_added_up(
-    browser, by_mode, series, series_page, tmp_path
+    browser, by_mode, series_page, tmp_path
 ):
     browser.open(report(by_mode, tmp_path / "page.html"), "#/0.0.1/0.0.1/list")
     choose(browser, "#filter-2", "1.1")
@@ -240,13 +240,9 @@ def test_dimensions_filter_and_are_laid_out_and_editions_are_never_added_up(
     assert browser.run("return location.hash").startswith("#/1-2/")
     browser.driver.back()
     browser.wait(lambda: browser.run("return document.querySelector('#rows').value") == "2")
-    known = inftda.open_series(series).flows("all", "region").to_pylist()
     browser.open(series_page, "#/0.0.0/0.0.1/list")
     for edition, index in (("2025", 1), ("2024", 0)):
         choose(browser, "#filter-2", f"1.{index}")
-        expected = [row["flow"] for row in known if row["edition"] == edition]
-        shown = [number(text) for text in browser.texts(".flows tbody td:nth-child(4)")]
-        assert shown == sorted(expected, reverse=True)
         assert edition in browser.one(".says").text
     assert "all together" not in browser.texts("#filter-2 option")
     go(browser, "#/2-1/0.0.1/0.0.1/matrix")
@@ -257,22 +253,15 @@ def test_dimensions_filter_and_are_laid_out_and_editions_are_never_added_up(
     assert browser.complaints == []
 
 
-def test_zooming_in_and_out_by_mouse_address_and_back_button(browser, page, made):
-    _, released = made
+def test_zooming_in_and_out_by_mouse_address_and_back_button(browser, page):
+    """What an address shows, and which sums, is tested without a browser: tests/page."""
     browser.open(page, "#/0.0.1/0.0.1/matrix")
     assert browser.texts(".matrix tbody th") == ["Northland", "Südland", "3", "4"]
-    expected = {
-        (row["origin"], row["destination"]): row["flow"]
-        for row in released.flows("region", "region").to_pylist()
-    }
     browser.run("document.querySelector(arguments[0]).focus()", cell(0, 0))
-    browser.wait(lambda: f"{expected['1', '1']:,}" in browser.one(".says").text)
+    browser.wait(lambda: "From Northland to Northland" in browser.one(".says").text)
     browser.click(cell(0, 0))
     assert crumbs(browser, 0) == ["All origins", "Northland"]
     assert crumbs(browser, 1) == ["All destinations", "Northland"]
-    provinces = released.flows("province", "province", from_="region:1", to="region:1")
-    total = browser.one(".matrix tfoot td:last-child").get_attribute("title")
-    assert number(total) == sum(provinces.column("flow").to_pylist())
     browser.driver.back()
     browser.wait(lambda: crumbs(browser, 0) == ["All origins"])
     browser.driver.forward()
@@ -280,20 +269,13 @@ def test_zooming_in_and_out_by_mouse_address_and_back_button(browser, page, made
     for end in (1, 2):
         browser.click(f".end:nth-of-type({end}) .crumbs button")
     assert (crumbs(browser, 0), crumbs(browser, 1)) == (["All origins"], ["All destinations"])
-    for _ in range(3):
-        browser.click(cell(0, -1))  # a heading zooms into one end only
-    assert (len(crumbs(browser, 0)), len(crumbs(browser, 1))) == (4, 1)
-    assert len(browser.all(".matrix tbody tr")) == 1
-    for left in (3, 2, 1):
-        browser.click("#zoom-out")
-        assert len(crumbs(browser, 0)) == left
+    browser.click(cell(0, -1))  # a heading zooms into one end only
+    assert (len(crumbs(browser, 0)), len(crumbs(browser, 1))) == (2, 1)
+    browser.click("#zoom-out")
+    assert crumbs(browser, 0) == ["All origins"]
     assert not browser.one("#zoom-out").is_displayed()
-    browser.open(page, "#/1.1.2/0.0.1/list")
-    assert crumbs(browser, 0) == ["All origins", "Südland"]
-    assert browser.one('[role="tab"][aria-selected="true"]').text == "Largest"
-    for nowhere in ("#/9.9.9/0.0.1/list", "#/1.1.2/0.0.1/none", "#explore", "#/x"):
-        browser.open(page, nowhere)
-        assert crumbs(browser, 0) == ["All origins"]
+    browser.open(page, "#/9.9.9/0.0.1/list")
+    assert crumbs(browser, 0) == ["All origins"]
     assert browser.complaints == []
 
 
