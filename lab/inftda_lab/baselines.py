@@ -4,24 +4,26 @@ InfTDA is `inftda.release`. The others are made of the same parts: the plan and 
 The privacy unit is one trip of each person, who may be replaced by another.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import floor, log, sqrt
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 import inftda
-from inftda_lab.levels import Flows, Level, levels_of
+from inftda_lab.levels import Flows, Level, Release, levels_of
 from inftda_lab.nearest import nearest_l2, nearest_linf
 from inftda_lab.tables import Numbers, Table, numbers_of
 
 #: Children that are drawn at a time.
 BLOCK: Final = 1 << 22
 
+Floats = NDArray[np.float64]
 Solver = Callable[[Numbers, Numbers, Numbers, NDArray[np.float64]], None]
 
 
@@ -69,16 +71,46 @@ class Mechanism(Protocol):
 
 def inftda_release(table: Table, budget: Budget, seed: int) -> Flows:
     """InfTDA as in the paper: an even split, Gaussian noise, no cross tables."""
-    made = inftda.release(
-        table.flows(),
-        table.areas,
-        method="paper",
-        source=inftda.SeededSource(seed),
-        **budget.rho_or_epsilon(is_top_down=True),
-    )
-    flows, codes = made.flows(), table.areas.codes(table.areas.depth)
+    return _listed(_release(table, budget, seed, method="paper").flows(), table)
+
+
+def default_release(table: Table, budget: Budget, seed: int) -> Release:
+    """A release with the default split and cross tables, with its published totals."""
+    made = _release(table, budget, seed)
+    finest = table.areas.level_name(table.areas.depth)
+    origins, destinations = made.flows(finest, "all"), made.flows("all", finest)
+    totals = _of_areas(origins, "origin", table), _of_areas(destinations, "destination", table)
+    return Release(_listed(made.flows(), table), totals)
+
+
+def release_without_cross_tables(table: Table, budget: Budget, seed: int) -> Flows:
+    """A release with the default split of the whole budget over the levels."""
+    return _listed(_release(table, budget, seed, cross_tables=0).flows(), table)
+
+
+def default_estimate(table: Table, budget: Budget, seed: int) -> Flows:
+    """The estimate, without centroids, from the release with the same seed."""
+    return _listed(inftda.estimate(_release(table, budget, seed)).table, table)
+
+
+def _release(table: Table, budget: Budget, seed: int, **options: Any) -> inftda.Release:
+    source = inftda.SeededSource(seed)
+    given = budget.rho_or_epsilon(is_top_down=True)
+    return inftda.release(table.flows(), table.areas, source=source, **options, **given)
+
+
+def _listed(flows: pa.Table, table: Table) -> Flows:
+    """Published flows, by the numbers of their areas."""
+    codes = table.areas.codes(table.areas.depth)
     origin, destination = (numbers_of(flows[end], codes) for end in ("origin", "destination"))
-    return Flows(origin, destination, flows["flow"].to_numpy().astype(np.int64))
+    return Flows(origin, destination, flows.column(2).to_numpy().astype(np.int64))
+
+
+def _of_areas(totals: pa.Table, end: str, table: Table) -> Numbers:
+    """Totals of all finest areas, by number."""
+    found = np.zeros(table.areas.n_areas(table.areas.depth), np.int64)
+    found[numbers_of(totals[end], table.areas.codes(table.areas.depth))] = totals["flow"].to_numpy()
+    return found
 
 
 def tda_l2(table: Table, budget: Budget, seed: int) -> Flows:
@@ -115,7 +147,7 @@ def top_down(table: Table, budget: Budget, seed: int, solve: Solver) -> Flows:
             noisy += true.at(cells)
             solve(noisy, block.offsets, block.total, random.random(len(noisy)))
             kept = noisy > 0
-            parts.append(Flows(block.origin[kept], block.destination[kept], noisy[kept]))
+            parts.append((block.origin[kept], block.destination[kept], noisy[kept]))
         parents = Flows(*map(np.concatenate, zip(*parts, strict=True)))
     return parents
 
@@ -203,6 +235,109 @@ def _published_histogram(table: Table, budget: Budget, seed: int) -> Flows:
     return Flows(table.origin[kept], table.destination[kept], value)
 
 
+def flat_laplace(table: Table, budget: Budget, seed: int) -> Flows:
+    """Noise on every pair of finest areas; noisy counts below five scales are dropped.
+
+    The whole budget at one level, with delta 0.
+    """
+    scale = 2 / Fraction(repr(budget.epsilon))
+    n = table.areas.n_areas(table.areas.depth)
+    noisy = inftda.Noise.laplace(scale).sample(n * n, inftda.SeededSource(seed))
+    noisy[table.origin * n + table.destination] += table.count
+    cell = np.flatnonzero(noisy >= float(5 * scale))
+    return Flows(cell // n, cell % n, noisy[cell])
+
+
+def least_squares(table: Table, budget: Budget, seed: int) -> Flows:
+    """Two passes of weighted least squares over the tree, as BlueDown fits the US census.
+
+    Every cell of every level is measured with the noise of a release without cross tables. The way
+    up gives each node the best estimate from the measurements below it and its own; the way down
+    divides each total among the children, none below 0, in whole numbers. BlueDown does this for
+    many counts at each node and with constraints of the census; there is one count here, and no
+    constraint.
+    """
+    levels = levels_of(table.areas)
+    tree, given = inftda.build_tree(table.areas), budget.rho_or_epsilon(is_top_down=True)
+    plan = inftda.make_plan(tree, inftda.Unit(), cross_tables=0, **given)
+    measured = [levels[level.index] for level in plan.levels]
+    truth, source = Flows(table.origin, table.destination, table.count), inftda.SeededSource(seed)
+    noisy = []
+    for level, planned in zip(measured, plan.levels, strict=True):
+        value = np.empty(level.n_cells, np.int64)
+        planned.noise.fill(value, source.bits(level.index))
+        true = level.summed(truth)
+        value[true.cell] += true.trips
+        noisy.append(value.astype(np.float64))
+    parents = [lower.parents(upper) for upper, lower in pairwise([levels[0], *measured])]
+    nodes = way_up(noisy, [planned.noise.sigma**2 for planned in plan.levels], parents)
+    value = np.array([table.total])
+    for node, parent in zip(nodes, parents, strict=True):
+        value = whole_shares(node, parent, value)
+    # Levels below the last measured one have one child for each parent.
+    n, cell = table.areas.n_areas(table.areas.depth), np.flatnonzero(value)
+    return Flows(cell // n, cell % n, value[cell])
+
+
+class Nodes(NamedTuple):
+    """What the measurements at and below a level say of its nodes: best estimates, variances."""
+
+    mean: Floats
+    variance: Floats
+
+    def summed(self, parent: Numbers, n: int) -> "Nodes":
+        """Sums over the children of each of n parents."""
+        sums = (np.bincount(parent, part, n).astype(np.float64) for part in self)
+        return Nodes(*sums)
+
+
+def way_up(
+    measured: Sequence[Floats], variances: Sequence[float], parents: Sequence[Numbers]
+) -> list[Nodes]:
+    """Estimates of all nodes, coarsest level first, each from its subtree.
+
+    Args:
+        measured: noisy counts of every level.
+        variances: of the noise of each level.
+        parents: number of the parent of every node.
+    """
+    found = [Nodes(measured[-1], np.full(len(measured[-1]), variances[-1]))]
+    for noisy, variance, parent in zip(
+        measured[-2::-1], variances[-2::-1], parents[:0:-1], strict=True
+    ):
+        below = found[0].summed(parent, len(noisy))
+        weight = below.variance / (below.variance + variance)
+        mean = below.mean + weight * (noisy - below.mean)
+        found.insert(0, Nodes(mean, below.variance * (1 - weight)))
+    return found
+
+
+def shares(nodes: Nodes, parent: Numbers, totals: Floats | Numbers) -> Floats:
+    """Children nearest to their estimates, in standard deviations, that add up to their parents."""
+    sums = nodes.summed(parent, len(totals))
+    missing = (totals - sums.mean)[parent]
+    return nodes.mean + nodes.variance / sums.variance[parent] * missing
+
+
+def whole_shares(nodes: Nodes, parent: Numbers, totals: Numbers) -> Numbers:
+    """The same with no child below 0, rounded by largest remainders to the whole totals."""
+    left = np.arange(len(parent))
+    while True:
+        part = Nodes(nodes.mean[left], nodes.variance[left])
+        share = shares(part, parent[left], totals)
+        if share.min(initial=0) >= 0:
+            break
+        left = left[share > 0]  # those at or below 0 stay there when others are taken out
+    real = np.zeros(len(parent))
+    real[left] = share
+    whole = np.floor(real + 1e-9).astype(np.int64)
+    missing = totals - np.bincount(parent, whole, len(totals)).astype(np.int64)
+    order = np.lexsort((whole - real, parent))
+    rank = np.arange(len(order)) - np.searchsorted(parent[order], parent[order])
+    whole[order] += rank < missing[parent[order]]
+    return whole
+
+
 #: The paper's five, by the names used in results, with the names of the published figures.
 MECHANISMS: Final[dict[str, Mechanism]] = {
     "inftda": inftda_release,
@@ -210,6 +345,17 @@ MECHANISMS: Final[dict[str, Mechanism]] = {
     "tda-linf": tda_linf,
     "stability-histogram": stability_histogram,
     "vanilla-gauss": vanilla_gauss,
+}
+#: What the product makes of the same budget; the paper does not have it.
+PRODUCT: Final[dict[str, Callable[[Table, Budget, int], Flows | Release]]] = {
+    "release": default_release,
+    "release, no cross tables": release_without_cross_tables,
+    "estimate": default_estimate,
+}
+#: Others to compare with, not of the paper.
+OTHERS: Final[dict[str, Mechanism]] = {
+    "flat-laplace": flat_laplace,
+    "least-squares": least_squares,
 }
 PUBLISHED_NAMES: Final = {
     "inftda": "InfTDA",

@@ -1,6 +1,7 @@
 """Results as a page: the paper's Table 1 and Figures 3 to 6, and its figures beside ours."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ ERROR, FALSE, TIME = "max_abs_error", "false_discovery_rate", "time"
 LABELS: Final = {
     ERROR: "maximum absolute error",
     FALSE: "false discovery rate (%)",
-    TIME: "seconds per release",
+    TIME: "CPU seconds per release",
 }
 #: Measures of the published figures, with the factor between their unit and ours.
 PUBLISHED_MEASURES: Final = {
@@ -36,32 +37,53 @@ WIDENED: Final = 0.15
 
 _MEANS: Final = (
     "CREATE TABLE means AS SELECT dataset, setting, mechanism, epsilon, level, measure, "
-    "any_value(level_name) AS name, avg(value) AS mean, min(value) AS low, max(value) AS high "
+    "any_value(level_name) AS name, count(*) AS runs, avg(value) AS mean, min(value) AS low, "
+    "max(value) AS high "
     "FROM results GROUP BY ALL"
 )
+#: Means beside the published figures, and whether they reproduce them.
+_BESIDE: Final = """CREATE TABLE beside AS
+    SELECT m.*, m.mean * u.unit AS ours, p.min AS least, p.mean AS theirs, p.max AS most,
+      ours BETWEEN least - {wide} * abs(least) - 1e-9 AND most + {wide} * abs(most) + 1e-9
+        AS is_reproduced
+    FROM means m JOIN (VALUES {names}) k(mechanism, known) USING (mechanism)
+    JOIN (VALUES {units}) u(measure, metric, unit) USING (measure)
+    JOIN read_csv(?) p ON p.mechanism = k.known AND p.metric = u.metric
+      AND p.epsilon = m.epsilon AND p.level = m.level
+      AND p.dataset = CASE WHEN m.dataset LIKE 'italy%' THEN 'Italy' ELSE m.dataset END"""
+
+
+@contextmanager
+def means_of(results: pa.Table, published: Path | None = None) -> Iterator[Any]:
+    """A database with the means of results, and with published figures beside them."""
+    names = ", ".join(f"('{ours}', '{theirs}')" for ours, theirs in PUBLISHED_NAMES.items())
+    units = ", ".join(f"('{m}', '{t}', {u})" for m, (t, u) in PUBLISHED_MEASURES.items())
+    with duckdb.connect() as db:
+        db.register("results", results)
+        db.execute(_MEANS)
+        if published is not None:
+            beside = _BESIDE.format(wide=WIDENED, names=names, units=units)
+            db.execute(beside, [str(published)])
+        yield db
 
 
 def write_report(
-    results: pa.Table, tables: Sequence[Table], out: Path, published: Path | None = None
+    db: Any, tables: Sequence[Table], out: Path, *, has_published: bool = False
 ) -> None:
     """Write `summary.md` and the pictures into a folder.
 
     Args:
-        results: of `experiment.run`.
+        db: of `means_of`.
         tables: what was released.
         out: the folder.
-        published: CSV of published figures: dataset, mechanism, epsilon, level, metric, min, mean,
-            max.
+        has_published: whether there are published figures to compare with.
     """
-    with duckdb.connect() as db:
-        db.register("results", results)
-        db.execute(_MEANS)
-        blocks = ["# The paper reproduced", "## Table 1: the data sets", _data_sets(tables)]
-        if published is not None:
-            blocks += _beside(db, published)
-        blocks += _finest(db)
-        for picture in draw_figures(db, tables, out):
-            blocks.append(f"![{picture.stem}]({picture.name})")
+    blocks = ["# The paper reproduced", "## Table 1: the data sets", _data_sets(tables)]
+    if has_published:
+        blocks += _beside(db)
+    blocks += _finest(db)
+    for picture in draw_figures(db, out):
+        blocks.append(f"![{picture.stem}]({picture.name})")
     (out / "summary.md").write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
 
 
@@ -75,28 +97,14 @@ def _data_sets(tables: Sequence[Table]) -> str:
         )
         for table in tables
     ]
-    return _table(("data set", "areas by level", "users", "pairs"), rows)
+    return as_table(("data set", "areas by level", "users", "pairs"), rows)
 
 
-def _beside(db: Any, published: Path) -> list[str]:
+def _beside(db: Any) -> list[str]:
     """How many published figures are reproduced, and what the right budget gains."""
-    names = ", ".join(f"('{ours}', '{theirs}')" for ours, theirs in PUBLISHED_NAMES.items())
-    units = ", ".join(f"('{m}', '{t}', {u})" for m, (t, u) in PUBLISHED_MEASURES.items())
-    db.execute(
-        f"""CREATE TABLE beside AS
-        SELECT m.*, m.mean * u.unit AS ours, p.min AS least, p.mean AS theirs, p.max AS most
-        FROM means m JOIN (VALUES {names}) k(mechanism, known) USING (mechanism)
-        JOIN (VALUES {units}) u(measure, metric, unit) USING (measure)
-        JOIN read_csv(?) p ON p.mechanism = k.known AND p.metric = u.metric
-          AND p.epsilon = m.epsilon AND p.level = m.level
-          AND p.dataset = CASE WHEN m.dataset LIKE 'italy%' THEN 'Italy' ELSE m.dataset END""",  # noqa: S608 - constants
-        [str(published)],
-    )
     reproduced = db.execute(
-        f"""SELECT mechanism, measure, count(*), printf('%.1f %%', 100 * avg((
-          ours BETWEEN least - {WIDENED} * abs(least) - 1e-9 AND most + {WIDENED} * abs(most) + 1e-9
-        )::INT)) FROM beside WHERE setting = 'published' AND dataset NOT LIKE 'italy%'
-        GROUP BY ALL ORDER BY ALL"""  # noqa: S608 - constants
+        "SELECT mechanism, measure, count(*), printf('%.1f %%', 100 * avg(is_reproduced::INT)) "
+        "FROM beside WHERE setting = 'published' GROUP BY ALL ORDER BY ALL"
     ).fetchall()
     gained = db.execute(
         "SELECT dataset, name, epsilon, round(ours, 1), round(theirs, 1), round(theirs / ours, 2) "
@@ -112,9 +120,9 @@ def _beside(db: Any, published: Path) -> list[str]:
     return [
         "## With the published settings",
         about,
-        _table(("mechanism", "measure", "figures", "reproduced"), reproduced),
+        as_table(("mechanism", "measure", "figures", "reproduced"), reproduced),
         "## With the whole budget: maximum absolute error of InfTDA",
-        _table(("data set", "level", "epsilon", "ours", "published", "factor"), gained),
+        as_table(("data set", "level", "epsilon", "ours", "published", "factor"), gained),
     ]
 
 
@@ -132,16 +140,18 @@ def _finest(db: Any) -> list[str]:
     ).fetchall()
     head = ("data set", "epsilon", "mechanism", "max error", "false discoveries",
             "false negatives", "common part")  # fmt: skip
-    return ["## All mechanisms with the whole budget, at the finest level", _table(head, rows)]
+    return ["## All mechanisms with the whole budget, at the finest level", as_table(head, rows)]
 
 
-def draw_figures(db: Any, tables: Sequence[Table], out: Path) -> list[Path]:
+def draw_figures(db: Any, out: Path) -> list[Path]:
     """The paper's Figure 3 for each real table, and its Figures 4, 5 and 6 for synthetic ones."""
     mpl.use("Agg")
-    synthetic = [table.name for table in tables if table.name in SYNTHETIC]
-    real = [table.name for table in tables if table.name not in SYNTHETIC]
-    made = [_draw([name], (ERROR, FALSE, TIME), db, out / f"figure-3-{name}.png") for name in real]
-    if synthetic:
+    every = [name for (name,) in db.execute("SELECT DISTINCT dataset FROM means").fetchall()]
+    made = [
+        _draw([name], (ERROR, FALSE, TIME), db, out / f"figure-3-{name}.png")
+        for name in sorted(set(every) - set(SYNTHETIC))
+    ]
+    if synthetic := [name for name in SYNTHETIC if name in every]:
         for number, what in ((4, ERROR), (5, FALSE), (6, TIME)):
             made.append(_draw(synthetic, (what,), db, out / f"figure-{number}.png"))
     return made
@@ -178,7 +188,8 @@ def _panel(panel: Any, db: Any, name: str, epsilon: float, what: str) -> None:
     """Means by level, with bars from the least to the largest run; times as bars."""
     rows = db.execute(
         "SELECT mechanism, level, mean, low, high FROM means WHERE setting = 'ours' AND "
-        "dataset = ? AND epsilon = ? AND measure = ? ORDER BY level",
+        "dataset = ? AND epsilon = ? AND measure = ? AND (level >= 0 OR measure = 'time') "
+        "ORDER BY level",
         [name, epsilon, what],
     ).fetchall()
     unit = 100 if what == FALSE else 1
@@ -208,6 +219,7 @@ def _panel(panel: Any, db: Any, name: str, epsilon: float, what: str) -> None:
     panel.grid(axis="y", alpha=0.3)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def as_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table of a page."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])

@@ -81,6 +81,8 @@ SYNTHETIC: Final = {
     "random_dense": Recipe("random", 0.5, 1_003_943 / 94_612),
     "random_sparse": Recipe("random", 0.01, 67_840 / 1_892),
 }
+#: The name of the paper's real table.
+ITALY: Final = "italy"
 #: Levels of each kind, and the least and largest number of parts of an area.
 LEVELS: Final = {"binary": 8, "random": 4}
 PARTS: Final = {"binary": (2, 2), "random": (2, 10)}
@@ -205,7 +207,7 @@ def read_istat(archive: Path) -> Table:
         "province": [town[:3] for town in towns],
         "municipality": towns,
     }
-    return from_flows("italy", flows, inftda.Hierarchy.read(areas))
+    return from_flows(ITALY, flows, inftda.Hierarchy.read(areas))
 
 
 def write_table(table: Table, folder: Path) -> None:

@@ -4,7 +4,7 @@ import itertools
 import zipfile
 from collections import Counter
 from fractions import Fraction
-from math import ceil, exp, tanh
+from math import ceil, exp, sqrt, tanh
 
 import numpy as np
 import pytest
@@ -13,8 +13,19 @@ from scipy.stats import chisquare
 
 from inftda_lab import __main__ as command
 from inftda_lab import baselines
-from inftda_lab.baselines import MECHANISMS, Budget, stability_noise, top_down
-from inftda_lab.levels import Cells, Flows, levels_of, measure
+from inftda_lab.baselines import (
+    MECHANISMS,
+    OTHERS,
+    PRODUCT,
+    Budget,
+    Nodes,
+    shares,
+    stability_noise,
+    top_down,
+    way_up,
+    whole_shares,
+)
+from inftda_lab.levels import Cells, Flows, Release, levels_of, measure, totals_of
 from inftda_lab.nearest import nearest_l2, nearest_linf
 from inftda_lab.tables import SYNTHETIC, Table, make_synthetic, read_istat, read_table, write_table
 
@@ -88,19 +99,24 @@ def test_every_nearest_vector_is_equally_likely():
     assert chisquare(list(counts.values())).pvalue > 1e-7
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+EVERY = {**MECHANISMS, **OTHERS, **PRODUCT}
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_without_noise_a_release_is_the_truth(name, monkeypatch):
     monkeypatch.setattr(baselines, "stability_noise", lambda *_: (Fraction(1, 1000), 0))
-    released = MECHANISMS[name](SMALL, Budget(1000), 1)
+    released = EVERY[name](SMALL, Budget(1000.0), 1)
+    released = Release(released) if isinstance(released, Flows) else released
     truth = Flows(SMALL.origin, SMALL.destination, SMALL.count)
-    for level in levels_of(SMALL.areas):
-        assert measure(level.summed(truth), level.summed(released))["max_abs_error"] == 0
+    for level in [*levels_of(SMALL.areas), *totals_of(SMALL.areas)]:
+        found = measure(level.summed(truth), level.published(released), level.n_cells)
+        assert found["max_abs_error"] == 0
 
 
-@pytest.mark.parametrize("name", ["inftda", "tda-l2", "tda-linf"])
+@pytest.mark.parametrize("name", ["inftda", "tda-l2", "tda-linf", "least-squares"])
 def test_top_down_releases_are_positive_and_have_the_total(name, monkeypatch):
     monkeypatch.setattr(baselines, "BLOCK", 500)
-    released = MECHANISMS[name](SMALL, Budget(0.5), 1)
+    released = {**MECHANISMS, **OTHERS}[name](SMALL, Budget(0.5), 1)
     assert released.trips.min() > 0
     assert released.trips.sum() == SMALL.total
     assert len({*zip(released.origin, released.destination, strict=True)}) == len(released.trips)
@@ -123,6 +139,70 @@ def test_a_level_gets_the_noise_of_its_plan(monkeypatch):
     n_parents = sum(len(level.summed(truth).cell) for level in levels_of(SMALL.areas)[:-1])
     assert sum(n for _, n in drawn) == 2 * n_parents
     assert len({sigma2 for sigma2, _ in drawn}) == 1
+
+
+def random_tree(random):
+    """Parents of every node, by level; noisy counts; variances of the levels."""
+    sizes, parents = [1], []
+    for _ in range(random.integers(1, 5)):
+        children = random.integers(1, 4, sizes[-1])
+        parents.append(np.repeat(np.arange(sizes[-1]), children))
+        sizes.append(int(children.sum()))
+    return (
+        parents,
+        [random.normal(20, 30, n) for n in sizes[1:]],
+        random.uniform(0.1, 9, len(parents)),
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_passes_give_the_dense_least_squares_solution(seed):
+    """That minimises the sum of (sum of leaves - measurement)^2 / variance, given the total."""
+    parents, noisy, variances = random_tree(np.random.default_rng(seed))
+    total = 100.0
+    rows = [np.eye(len(noisy[-1]))]
+    for parent in parents[:0:-1]:
+        above = np.zeros((parent.max() + 1, rows[0].shape[1]))
+        np.add.at(above, parent, rows[0])
+        rows.insert(0, above)
+    weight = np.concatenate(
+        [np.full(len(n), v**-0.5) for n, v in zip(noisy, variances, strict=True)]
+    )
+    design, measured = np.vstack(rows) * weight[:, None], np.concatenate(noisy) * weight
+    n = design.shape[1]
+    system = np.block([[design.T @ design, np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    dense = np.linalg.solve(system, np.append(design.T @ measured, total))[:n]
+    value = np.array([total])
+    for nodes, parent in zip(way_up(noisy, variances, parents), parents, strict=True):
+        value = shares(nodes, parent, value)
+    assert value == pytest.approx(dense, abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whole_shares_round_the_nearest_positive_ones_and_keep_totals(seed):
+    random = np.random.default_rng(seed)
+    parent = np.repeat([0, 1, 2], random.integers(1, 6, 3))
+    n = len(parent)
+    nodes = Nodes(random.normal(3, 8, n), random.uniform(0.2, 5, n))
+    totals = np.array([0, 7, 40])
+    found = whole_shares(nodes, parent, totals)
+    assert (np.bincount(parent, found) == totals).all()
+    for number, total in enumerate(totals):
+        here = parent == number
+        mean, variance = nodes.mean[here], nodes.variance[here]
+        low, high = -1e3, 1e3
+        for _ in range(200):  # the multiplier of the total, by bisection
+            middle = (low + high) / 2
+            if np.maximum(mean + middle * variance, 0).sum() < total:
+                low = middle
+            else:
+                high = middle
+        assert np.abs(found[here] - np.maximum(mean + high * variance, 0)).max() < 1 + 1e-6
+
+
+def test_flat_laplace_drops_what_is_below_five_scales():
+    released = OTHERS["flat-laplace"](SMALL, Budget(1.0), 1)
+    assert released.trips.min() == 10
 
 
 def test_vanilla_gauss_draws_every_pair():
@@ -172,9 +252,10 @@ def test_synthetic_tables_have_the_sizes_of_the_papers_table_1():
 def test_measures_count_missing_cells_as_zero():
     true = Cells(np.array([1, 2, 5]), np.array([10, 4, 1]))
     released = Cells(np.array([1, 3, 5]), np.array([7, 2, 3]))
-    assert measure(true, released) == {
+    assert measure(true, released, 11) == {
         "max_abs_error": 4.0,
         "mean_abs_error_nonzero": (3 + 4 + 2 + 2) / 4,
+        "root_mean_squared_error": sqrt((9 + 16 + 4 + 4) / 11),
         "false_discovery_rate": 1 / 3,
         "false_negative_rate": 1 / 3,
         "common_part": 2 * (7 + 1) / (15 + 12),
