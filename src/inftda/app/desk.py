@@ -1,4 +1,4 @@
-"""What follows from the choices, without reading a row: columns, areas, unit, plan, ledger, sheet.
+"""Consequences of the choices, without reading rows: columns, areas, unit, plan, ledger, sheet.
 
 Files are read once and read again only if they have changed, so that a plan takes no longer than
 its own computation.
@@ -56,25 +56,25 @@ _TYPES: Final = {
 
 
 class _MissingError(InftdaError):
-    """Something was not chosen yet."""
+    """A choice is missing."""
 
 
 class _Schema(NamedTuple):
-    """A table without its rows, and what is shown of it."""
+    """A table without its rows, and the facts that are shown of it."""
 
     source: Source
     shown: dict[str, Any]
 
 
 class Desk:
-    """Looks at choices; remembers what it has read of files."""
+    """Evaluates choices, and caches the content of public files."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._lock = root, Lock()
         self._known: dict[Any, Any] = {}
 
     def look(self, document: Document) -> dict[str, Any]:
-        """All that follows from the choices; of each part its value, or what is wrong or missing.
+        """Evaluate the choices: for each part its value, or the message about an error or a gap.
 
         Raises:
             InftdaError: a file is outside of the start folder.
@@ -161,7 +161,7 @@ class Desk:
         return read
 
     def _once(self, key: Any, read: Callable[[], Any]) -> Any:
-        """What was read before of the same files, or is read now; only the last few are kept."""
+        """Cached content of the same files, otherwise read now; only the last few are kept."""
         if key not in self._known:
             while len(self._known) > 20:
                 self._known.pop(next(iter(self._known)))
@@ -246,7 +246,7 @@ class Desk:
         }
 
     def _sheet(self, document: Document) -> dict[str, Any]:
-        """What the release will do, for a last look."""
+        """Summary of the release to come, for a final check."""
         said = given(document, "release")
         if "out" not in said:
             raise _MissingError("Choose the folder to write to.")
@@ -284,7 +284,7 @@ _NEEDED: Final = ("table", "areas", "columns", "unit", "plan", "drawer")
 
 
 def plan_facts(made: Outlook) -> dict[str, Any]:
-    """What is shown of a plan."""
+    """Facts of a plan for the page."""
     typical = typical_errors(made.tree, made.plan)
     sigma = {level.index: level.sigma for level in made.plan.levels}
     success, *_ = made.risk.figures
@@ -317,7 +317,7 @@ def plan_facts(made: Outlook) -> dict[str, Any]:
 
 
 def message(problem: Exception) -> str:
-    """What to tell the user of an error; a bug's own message may hold data."""
+    """Message for the user about an error; the message of a bug may hold data and is replaced."""
     if isinstance(problem, InftdaError):
         return printable(spelled(str(problem)))
     if isinstance(problem, OSError):
@@ -363,7 +363,7 @@ def _type(source: Source, position: int, workspace: Workspace) -> str:
         return ""
     try:
         ((_, kind),) = workspace.describe(source.select([position]))
-    except Exception:  # noqa: BLE001 - whatever a library says may quote a row
+    except Exception:  # noqa: BLE001 - messages of libraries may quote a row
         return "cannot be read"
     return next((words for words, name in _TYPES.items() if re.fullmatch(name, kind)), kind.lower())
 

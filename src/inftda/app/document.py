@@ -38,7 +38,7 @@ COMMANDS: Final[Mapping[str, Callable[..., Any]]] = {
     "export": export,
     "dossier": dossier,
 }
-#: Where each of those that read a release takes it from.
+#: Option of each command that names the release to read.
 READS_RELEASE: Final = {
     "verify": "release",
     "report": "release",
@@ -90,7 +90,7 @@ def given(document: Document, command: str, only: Container[str] | None = None) 
 
 
 def completed(document: Document) -> Document:
-    """The document in which all that reads the release knows where it is."""
+    """The document with the folder of the release in every section that reads it."""
     out = document.get("release", {}).get("out")
     if not out:
         return document

@@ -1,4 +1,4 @@
-"""What a document stands for: the command for a terminal, and the call in Python."""
+"""A document as a command for a terminal and as a call in Python."""
 
 import shlex
 from collections.abc import Callable, Iterator

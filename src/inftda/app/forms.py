@@ -107,7 +107,7 @@ def _words(key: str) -> str:
 
 
 def _widget(one: Parameter) -> str:
-    """What the annotation asks for: its kind, or its placeholder."""
+    """Kind of the control, from the type or the placeholder of the annotation."""
     if one.is_flag:
         return "choice" if one.option.spelling else "check"
     if one.option.is_repeated and one.metavar != "error|outside|drop|AXIS=outside":

@@ -1,7 +1,7 @@
 """A job: one command of the command line, in a process of its own, that reads the document.
 
-So the app does what the terminal does, with the same messages. A thread could not be interrupted;
-a process gets Ctrl-C.
+The app thus runs the commands of the terminal, with the same messages. A process can be interrupted
+by Ctrl-C; a thread cannot.
 """
 
 import json
@@ -26,7 +26,7 @@ class Job:
 
     Args:
         command: its name.
-        document: what it reads.
+        document: the options that it reads.
         root: the folder it runs in.
     """
 
@@ -84,7 +84,7 @@ class Job:
             self._process.send_signal(signal.SIGINT)
 
     def end(self) -> str:
-        """Interrupt it, wait, and return what it said of its end; empty if it had ended before."""
+        """Interrupt it, wait, and return its last message; empty if it had ended before."""
         if not self.is_running:
             return ""
         self.cancel()
@@ -97,7 +97,7 @@ class Job:
         return self.facts()["error"] or f"{self.command}: done"
 
     def facts(self) -> dict[str, Any]:
-        """What a page shows of it."""
+        """Facts of the job for the page."""
         is_running, code = self.is_running, self._process.returncode
         errors = [line for line in self._said if line.startswith("error: ")]
         if not is_running and code and not errors:

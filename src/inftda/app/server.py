@@ -1,8 +1,8 @@
 """The server of the app: for one user of this machine, in one browser.
 
 Every request must name this address as its host, and every POST must come from a page of this
-address. Nothing but the first page is given to whoever has no cookie; the cookie is given once, for
-the token that the terminal shows. Cookies are sent to every port of a machine, so the app lies
+address. A browser without the cookie gets the first page only. The cookie is given once, for the
+token that the terminal shows. Cookies are sent to every port of a machine, so the app lies
 below a secret path, and the browser sends the cookie to that path alone.
 """
 
@@ -77,7 +77,7 @@ _PAGES: Final = {"report": "out", "preview": "html"}
 
 
 class Guard:
-    """What every request must pass, and the headers of every answer."""
+    """Checks of every request, and headers of every answer."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self._app = app
@@ -112,7 +112,7 @@ class Guard:
 
 
 class App:
-    """The routes, and what they share.
+    """The routes, and their common state.
 
     Args:
         root: the start folder, resolved.
@@ -129,7 +129,7 @@ class App:
         self._saved: Path | None = None
 
     def routes(self) -> Starlette:
-        """All that can be asked for."""
+        """Table of routes."""
         posts: dict[str, Callable[[Any], Any]] = {
             "look": self._look, "solve": self._solve, "files": self._files, "run": self._run,
             "cancel": self._cancel, "save": self._save, "open": self._open,
@@ -155,7 +155,7 @@ class App:
         return Starlette(routes=[*public, Mount(f"/{self._path}", self._for_owner(inside))])
 
     def _for_owner(self, routes: list[Route]) -> ASGIApp:
-        """Routes for whoever has the cookie."""
+        """Routes that require the cookie."""
         inner = Starlette(routes=routes)
 
         async def check(scope: Scope, receive: Receive, send: Send) -> None:
@@ -182,7 +182,7 @@ class App:
         return answer
 
     async def _answer(self, work: Callable[[Any], Any], request: Request) -> Response:
-        """Do some work in a thread; what the user did wrong is an answer, too."""
+        """Run some work in a thread; an error of the user is answered with its message."""
         body = await _body(request)
         try:
             return JSONResponse(await run_in_threadpool(work, body))
@@ -323,15 +323,16 @@ class _Server(uvicorn.Server):
 
 
 def serve(root: Path, *, say: Callable[[str], object], browser: bool) -> str:
-    """Serve the app until Ctrl-C, or until nobody has used it for an hour.
+    """Serve the app until Ctrl-C, or until an hour without a request.
 
     Args:
         root: the start folder, which is also the current one.
-        say: gets the address, for the user alone: whoever opens it first may use the app.
+        say: receives the address, which is secret: the first browser that opens it may use the
+            app.
         browser: whether to open it in the browser.
 
     Returns:
-        What an interrupted job said of its end; empty if there was none.
+        The last message of an interrupted job; empty if there was none.
     """
     app = App(root)
     with ExitStack() as stack:
