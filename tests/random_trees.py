@@ -66,8 +66,7 @@ def random_counts(draw, tree, most=1000):
     return Truth.from_leaves(tree, areas, count)
 
 
-def dense(tree, areas, value):
+def dense(areas, value):
     """Cell to value, as a dictionary."""
-    del tree
     cells = zip(*(axis.tolist() for axis in areas), strict=True)
     return dict(zip(cells, value.tolist(), strict=True))

@@ -52,18 +52,18 @@ def test_a_release_is_positive_whole_and_has_the_public_total(case, rho, seed):
     assert value.sum() == counts.total
     for axis, numbers in zip(counts.tree.axes, areas, strict=True):
         assert ((numbers >= 0) & (numbers < axis.hierarchy.n_areas(axis.hierarchy.depth))).all()
-    assert len(dense(counts.tree, areas, value)) == len(value), "no cell stands twice"
+    assert len(dense(areas, value)) == len(value), "no cell stands twice"
 
 
 @given(case=cases(), unit=UNITS)
 @settings(max_examples=some(80), deadline=None)
 def test_without_noise_the_release_is_the_truth(case, unit):
     counts, across = case
-    truth = dense(counts.tree, *counts.leaves)
-    assert dense(counts.tree, *run(counts, unit, Fraction(5000))) == truth
+    truth = dense(*counts.leaves)
+    assert dense(*run(counts, unit, Fraction(5000))) == truth
     with Record(always(0)).watching():
         found = run(counts, unit, Fraction(1, 50), across=across)
-    assert dense(counts.tree, *found) == truth
+    assert dense(*found) == truth
 
 
 @given(case=cases(), seed=st.integers(0, 99))
@@ -71,10 +71,10 @@ def test_without_noise_the_release_is_the_truth(case, unit):
 def test_the_number_of_threads_changes_nothing_also_within_a_group(case, seed):
     counts, across = case
     options = {"rho": Fraction(1, 100), "across": across, "seed": seed}
-    one = dense(counts.tree, *run(counts, Unit(), **options))
+    one = dense(*run(counts, Unit(), **options))
     for part, large in ((1 << 19, 1 << 22), (1 << 19, 0), (8, 64), (8, 0)):
         with patch.object(batches, "PART_CHILDREN", part), patch.object(topdown, "LARGE", large):
-            assert dense(counts.tree, *run(counts, Unit(), **options, threads=3)) == one
+            assert dense(*run(counts, Unit(), **options, threads=3)) == one
 
 
 @given(case=cases(most=3), seed=st.integers(0, 99))

@@ -5,11 +5,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from inftda.areas.build import build_tree
 from inftda.errors import IngestError, TreeError
 from inftda.reading.truth import FEW, MAX_TOTAL, Truth, check_total
 from inftda.tree import Axis, Marginal, Tree
 from inftda.tree.hierarchy import Hierarchy
-from random_trees import origin_first
 from reference_truth import check_nodes
 
 AREAS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
@@ -32,7 +32,9 @@ def comb(depth, fan, *, at=0):
 
 TREES = {
     "destination tree": Tree.destination_first(AREAS),
-    "different depths": origin_first(AREAS, comb(3, 3)),
+    "different depths": build_tree(
+        axis={"origin": AREAS, "destination": comb(3, 3)}, order=("origin", "destination")
+    ),
     "trivial steps": Tree.destination_first(
         Hierarchy.read(
             {"s": ["I"] * 3, "r": ["N", "N", "S"], "a": ["n", "n", "s"], "t": list("123")}
