@@ -5,7 +5,7 @@ import pytest
 from chromium import open_browser
 from page_files import labelled
 
-from inftda.confidential.confidential_page import write_confidential_page
+from inftda.confidential.evaluate import write_confidential_page
 from inftda.demo import make_country
 from inftda.noise.bits import SeededSource
 from inftda.pages.report import report

@@ -30,7 +30,7 @@ def folder(made):
 def test_a_word_can_be_called_whatever_was_loaded_before():
     named = ["plan", "release", "verify", "evaluate", "report"]
     code = (
-        "import inftda.confidential.comparison, inftda.pages.report, inftda\n"
+        "import inftda.confidential.evaluate, inftda.pages.report, inftda\n"
         "import inspect\n"
         f"for name in {named}:\n"
         "    word = getattr(inftda, name)\n"

@@ -14,10 +14,9 @@ from typing import Annotated, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from inftda.confidential.comparison import check_outside, table_of, write_confidential
+from inftda.confidential.confidential_files import check_output, table_of, write_confidential
 from inftda.confidential.coverage import measure_published_totals
 from inftda.confidential.methods import OFFICES, Method, find_method
-from inftda.errors import InftdaError
 from inftda.estimates.estimate import estimate
 from inftda.mechanism.topdown import Outcome, release_counts
 from inftda.noise.bits import RandomSource, SecureSource
@@ -209,10 +208,7 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         The output is computed from the truth and has no guarantee.
     """
     chosen = [None if name in {OWN, ESTIMATED} else find_method(name) for name in methods]
-    if out is None and html:
-        raise InftdaError("a page needs a folder to be written to; give `out=`")
-    if out is not None:
-        check_outside(Path(out))
+    check_output(out, html=html)
     of_tree: dict[str, Any] = {
         "axis": axis, "levels": levels, "order": order, "unit": unit,
     }  # fmt: skip
@@ -266,8 +262,8 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
     files = write_confidential(
         out,
         {LEVELS_FILE: found.level_table()},
-        {SUMMARY_FILE: found.to_dict()},
-        {PAGE_FILE: partial(write_methods_page, found) if html else None},
+        (SUMMARY_FILE, found.to_dict()),
+        (PAGE_FILE, partial(write_methods_page, found)) if html else None,
     )
     return replace(found, files=files)
 

@@ -12,9 +12,11 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.pages.explorer import release_totals
 from inftda.planning.accuracy import (
     TotalMeasures,
     area_totals,
+    level_cells,
     measure_total,
     shown_totals,
     totals_across,
@@ -46,24 +48,25 @@ class IntervalMeasures:
     mean_width: Annotated[float, "mean of the upper minus the lower end of their intervals"]
 
 
-def measure_intervals(truth: Truth, release: Release) -> tuple[IntervalMeasures, ...]:
+def measure_intervals(
+    truth: Truth, released: Truth, release: Release
+) -> tuple[IntervalMeasures, ...]:
     """Intervals of the published numbers of every level of the tree; none without measurements.
 
     Args:
         truth: the confidential counts.
+        released: the flows of the release.
         release: the release made from them.
     """
     if not release.has_measurements:
         return ()
-    known, leaves = release.intervals(), release.leaves()
+    known, splitting = release.intervals(), {at.index for at in release.tree.splitting_levels}
     found: list[IntervalMeasures] = []
-    for level in release.tree.splitting_levels:
-        if level.n_nodes > MAX_CELLS:
-            continue
-        cells = NumberedCells.of(level, *leaves)
-        ends = known.of(level.depths, level.areas_at(cells.number), cells.value)
-        true, _ = match_cells(cells, NumberedCells.of(level, *truth.leaves))
-        found += _by_class(level.name, cells.value, true, *ends)
+    for cells in level_cells(truth, released):
+        if cells.level.index in splitting:
+            areas, flow, true = cells.published()
+            ends = known.of(cells.level.depths, areas, flow)
+            found += _by_class(cells.level.name, flow, true, *ends)
     return tuple(found)
 
 
@@ -92,17 +95,14 @@ def measure_published_totals(
 
     `released` are the flows of the release.
     """
-    found = []
+    found, known = [], release_totals(release)
     for number, axis, depth in totals_across(truth.tree):
         totals, true = release.totals_of(axis.name), area_totals(truth, number, depth)
         measured = measure_total(axis, depth, true, shown_totals(released, number, depth, totals))
-        if (made := totals.get(depth)) is not None:
-            areas = [np.zeros(len(made.flow), np.int32) for _ in release.tree.axes]
-            areas[number] = np.arange(len(made.flow), dtype=np.int32)
-            depths = [depth if i == number else 0 for i in range(len(areas))]
-            low, high = release.intervals().of(depths, tuple(areas), made.flow)
-            inside = float(np.mean((low <= true) & (true <= high)))
-            measured = replace(measured, sigma=made.sigma, in_interval=inside)
+        ends = known.get(tuple(depth if i == number else 0 for i in range(len(truth.tree.axes))))
+        if ends is not None:
+            inside = float(np.mean((ends.low <= true) & (true <= ends.high)))
+            measured = replace(measured, sigma=totals[depth].sigma, in_interval=inside)
         found.append(measured)
     return tuple(found)
 

@@ -13,17 +13,16 @@ field is written beside its figures.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inftda.errors import TreeError
-from inftda.publication.numbered_cells import NumberedCells, match_cells
 from inftda.publication.totals import AreaTotals
 from inftda.reading.truth import Children, Truth
-from inftda.tree import Axis, Tree, TreeLevel
+from inftda.tree import Areas, Axis, Tree, TreeLevel
 from inftda.util.screen import Progress
 
 Numbers = NDArray[np.int64]
@@ -118,6 +117,52 @@ class TotalMeasures:
     ] = None
 
 
+@dataclass(frozen=True)
+class LevelCells:
+    """Cells of one level that are not zero in one of two tables, in tree order.
+
+    Attributes:
+        level: the level.
+        true: int64[cells], their true counts.
+        released: int64[cells], their released counts.
+        nodes: the released cells; None for the root.
+    """
+
+    level: TreeLevel
+    true: Numbers
+    released: Numbers
+    nodes: Children | None
+
+    def published(self) -> tuple[Areas, Numbers, Numbers]:
+        """Areas, released counts and true counts of the released cells that are not zero."""
+        is_shown = self.released != 0
+        if self.nodes is None:
+            areas: Areas = tuple(np.zeros(_count(is_shown), np.int32) for _ in self.level.depths)
+        else:
+            areas = self.nodes.areas()
+        return areas, self.released[is_shown], self.true[is_shown]
+
+
+def level_cells(truth: Truth, released: Truth) -> Iterator[LevelCells]:
+    """Cells of every level, from the root to the leaves.
+
+    A level that splits nothing has the cells of the level above.
+    """
+    tree = truth.tree
+    if released.tree != tree:
+        raise TreeError("truth and release must be counts of the same tree")
+    both = {
+        true.level.index: (true, nodes)
+        for true, nodes in zip(truth.levels, released.levels, strict=True)
+    }
+    found = LevelCells(tree.levels[0], np.array([truth.total]), np.array([released.total]), None)
+    for level in tree.levels:
+        if level.index in both:
+            true, nodes = both[level.index]
+            found = LevelCells(level, *pair_cells(true, nodes), nodes)
+        yield replace(found, level=level)
+
+
 def measure(
     truth: Truth, released: Truth, *, progress: Progress | None = None
 ) -> tuple[LevelMeasures, ...]:
@@ -128,32 +173,23 @@ def measure(
         released: the released leaves, summed up by the same tree.
         progress: called with level name, levels done and number of levels.
     """
-    tree = truth.tree
-    if released.tree != tree:
-        raise TreeError("truth and release must be counts of the same tree")
-    splitting = {at.level.index: number for number, at in enumerate(truth.levels)}
-    pairs = np.array([truth.total]), np.array([released.total])
     levels = []
-    for level in tree.levels:
-        # A level that splits nothing has the cells of the level above.
-        if (number := splitting.get(level.index)) is not None:
-            pairs = pair_cells(truth.levels[number], released.levels[number])
-        levels.append(measure_level(level, *pairs))
+    for cells in level_cells(truth, released):
+        levels.append(measure_level(cells.level, cells.true, cells.released))
         if progress is not None:
-            progress(level.name, len(levels), len(tree.levels))
+            progress(cells.level.name, len(levels), len(truth.tree.levels))
     return tuple(levels)
 
 
 def pair_cells(true: Children, released: Children) -> tuple[Numbers, Numbers]:
     """True and released counts of the cells of a level that are in either, in tree order."""
-    made, there = (NumberedCells(side.node, side.count) for side in (released, true))
-    known, is_lost = match_cells(made, there)
-    order = np.argsort(np.concatenate([made.number, there.number[is_lost]]), kind="stable")
-    lost = there.value[is_lost]
-    return (
-        np.concatenate([known, lost])[order],
-        np.concatenate([made.value, np.zeros_like(lost)])[order],
-    )
+    node = np.union1d(true.node, released.node)
+    pair = []
+    for side in (true, released):
+        count = np.zeros(len(node), np.int64)
+        count[np.searchsorted(node, side.node)] = side.count
+        pair.append(count)
+    return pair[0], pair[1]
 
 
 def measure_level(level: TreeLevel, true: Numbers, released: Numbers) -> LevelMeasures:

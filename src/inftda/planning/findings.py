@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from inftda.pages.html import percent
 from inftda.planning.accuracy import NOTICE
-from inftda.planning.simulated_errors import SizeShares, Usable
 from inftda.privacy.risk import Risk
 from inftda.privacy.unit import Unit
 
@@ -37,6 +36,36 @@ class Setting:
         """In one line."""
         split = self.split if isinstance(self.split, str) else ",".join(map(str, self.split))
         return f"epsilon = {self.epsilon:g}; {self.unit.describe()}; split {split}"
+
+
+@dataclass(frozen=True, slots=True)
+class SizeShares:
+    """False and lost flows of one size class.
+
+    Attributes:
+        low: smallest number of the class.
+        false: share of the published numbers of this size whose truth is zero; None if too few.
+        lost: share of the true flows of this size that are published as zero; None if too few.
+    """
+
+    low: int
+    false: float | None
+    lost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Usable:
+    """The smallest usable count of a level; see `inftda.publication.reliability`.
+
+    Attributes:
+        smallest: the smallest usable count; None if there is none in most simulated releases.
+        numbers: share of the published numbers that are as large.
+        trips: share of the published trips in them.
+    """
+
+    smallest: int | None
+    numbers: float
+    trips: float
 
 
 @dataclass(frozen=True)

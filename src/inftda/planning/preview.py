@@ -7,12 +7,13 @@ confidential table as far as the two are alike.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
+from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from inftda.errors import InftdaError
 from inftda.mechanism.topdown import release_counts
@@ -37,24 +38,24 @@ from inftda.options import (
     numbers,
     splits,
 )
-from inftda.planning.accuracy import measure
+from inftda.planning.accuracy import (
+    LevelCells,
+    LevelMeasures,
+    Numbers,
+    area_totals,
+    level_cells,
+    measure_level,
+)
 from inftda.planning.findings import (
     LevelPreview,
     Preview,
     Setting,
     SettingPreview,
+    SizeShares,
     TotalPreview,
+    Usable,
 )
 from inftda.planning.preview_page import write_preview_page
-from inftda.planning.simulated_errors import (
-    LevelRun,
-    level_run,
-    mean_errors,
-    mean_usable,
-    quantiles,
-    size_shares,
-    total_errors,
-)
 from inftda.planning.stand_in import StandIn, from_flows, from_totals
 from inftda.privacy.bounds import error_bounds
 from inftda.privacy.noise_plan import Plan, check_delta, make_plan, usual_split
@@ -62,7 +63,8 @@ from inftda.privacy.risk import risk_of
 from inftda.privacy.unit import UNIT, Unit
 from inftda.publication.intervals import Intervals
 from inftda.publication.measurements import measurements_of, noisy_table
-from inftda.publication.reliability import planned_totals
+from inftda.publication.numbered_cells import CLASS_STARTS, class_of
+from inftda.publication.reliability import level_use, planned_totals
 from inftda.publication.stated import BETA
 from inftda.publication.summary import guarantee_sentence
 from inftda.reading import Columns, table_from
@@ -74,6 +76,10 @@ from inftda.util.screen import Progress
 
 #: More settings than a committee can look at.
 MAX_SETTINGS: Final = 60
+#: Shares of fewer numbers than this are left out.
+MIN_SIMULATED: Final = 40
+#: Quantiles of errors that are stated.
+_SHARES: Final = (0.5, 0.95)
 
 
 @documented
@@ -255,6 +261,22 @@ def _holds_splits(split: Sequence[Any]) -> bool:
     return all(isinstance(one, str | list | tuple) for one in split)
 
 
+class LevelRun(NamedTuple):
+    """One level of one simulated release.
+
+    Attributes:
+        measures: its errors.
+        errors: median and 95 % quantile of the errors of published numbers.
+        usable: which numbers can be used.
+        sizes: int64[4, classes]: published and false numbers, true and lost flows of each size.
+    """
+
+    measures: LevelMeasures
+    errors: Numbers
+    usable: Usable
+    sizes: Numbers
+
+
 def _simulate(  # noqa: PLR0913, PLR0917 - private
     counts: Truth,
     setting: Setting,
@@ -268,29 +290,11 @@ def _simulate(  # noqa: PLR0913, PLR0917 - private
     The table is a public stand-in or, where the output is marked confidential, the truth. The
     simulated releases are published nowhere and charged to nothing.
     """
-    tree, planned = counts.tree, {level.index for level in plan.levels}
+    tree = counts.tree
+    tried = [_run(counts, plan, source, partial(show, run)) for run in range(runs)]
+    levels, totals = (zip(*parts, strict=True) for parts in zip(*tried, strict=True))
+    planned = {level.index for level in plan.levels}
     shown = [level for level in tree.levels if level.index in planned]
-    levels: list[list[LevelRun]] = [[] for _ in shown]
-    sums = _totals_of(tree)
-    totals: list[list[NDArray[np.int64]]] = [[] for _ in sums]
-    for run in range(runs):
-        drawn = release_counts(
-            counts, plan.account(), source, progress=lambda *_, run=run: show(run)
-        )
-        leaves = drawn.leaves
-        released = Truth.from_leaves(tree, leaves.areas, leaves.value)
-        known = Intervals(
-            tree,
-            measurements_of(tree, plan, map(noisy_table, drawn.noisy)),
-            leaves.areas,
-            leaves.value,
-            is_public=plan.unit.root_is_public,
-        )
-        measures = measure(counts, released)
-        for level, found in zip(shown, levels, strict=True):
-            found.append(level_run(level, known, counts, released, measures[level.index]))
-        for (number, depth), errors in zip(sums, totals, strict=True):
-            errors.append(total_errors(counts, released, number, depth))
     bounds = {bound.index: bound.max_error for bound in error_bounds(tree, plan, BETA)}
     widths = {table.depths: noise.half_width() for table, noise in planned_totals(tree, plan)}
     return SettingPreview(
@@ -303,7 +307,88 @@ def _simulate(  # noqa: PLR0913, PLR0917 - private
             _level(level, bounds[level.index], found)
             for level, found in zip(shown, levels, strict=True)
         ),
-        tuple(_total(tree, *at, errors, widths) for at, errors in zip(sums, totals, strict=True)),
+        tuple(
+            _total(tree, *at, errors, widths)
+            for at, errors in zip(_totals_of(tree), totals, strict=True)
+        ),
+    )
+
+
+def _run(
+    counts: Truth, plan: Plan, source: RandomSource, show: Callable[[], None]
+) -> tuple[list[LevelRun], list[Numbers]]:
+    """One simulated release: figures of each planned level, and errors of totals by one axis."""
+    tree, planned = counts.tree, {level.index for level in plan.levels}
+    drawn = release_counts(counts, plan.account(), source, progress=lambda *_: show())
+    leaves = drawn.leaves
+    released = Truth.from_leaves(tree, leaves.areas, leaves.value)
+    known = Intervals(
+        tree,
+        measurements_of(tree, plan, map(noisy_table, drawn.noisy)),
+        leaves.areas,
+        leaves.value,
+        is_public=plan.unit.root_is_public,
+    )
+    levels = [
+        level_run(cells, known)
+        for cells in level_cells(counts, released)
+        if cells.level.index in planned
+    ]
+    return levels, [
+        np.abs(area_totals(released, *at) - area_totals(counts, *at)) for at in _totals_of(tree)
+    ]
+
+
+def level_run(cells: LevelCells, known: Intervals) -> LevelRun:
+    """Figures of one level of a simulated release, whose intervals are `known`.
+
+    Errors are stated by the size of the *published* number, which is what a reader sees, and
+    include numbers whose simulated truth is zero.
+    """
+    areas, flow, true = cells.published()
+    use = level_use(cells.level, areas, flow, known, ("", ""))
+    is_true, is_lost = cells.true > 0, (cells.true > 0) & (cells.released == 0)
+    by_size = flow, flow[true == 0], cells.true[is_true], cells.true[is_lost]
+    return LevelRun(
+        measure_level(cells.level, cells.true, cells.released),
+        quantiles(np.abs(flow - true)),
+        Usable(use.smallest, use.n_used / max(use.n_published, 1), use.share),
+        np.array([np.bincount(class_of(one), minlength=len(CLASS_STARTS)) for one in by_size]),
+    )
+
+
+def quantiles(errors: Numbers) -> Numbers:
+    """Median and 95 % quantile, errors that occur; 0 without any."""
+    if not len(errors):
+        return np.zeros(len(_SHARES), np.int64)
+    return np.asarray(np.quantile(errors, _SHARES, method="inverted_cdf"), np.int64)
+
+
+def mean_errors(runs: Sequence[Numbers]) -> list[int]:
+    """Mean over the runs of each quantile, rounded up."""
+    return [ceil(mean) for mean in np.mean(runs, axis=0)]
+
+
+def mean_usable(runs: Sequence[Usable]) -> Usable:
+    """The smallest usable count in the middle of the runs, and mean shares."""
+    by_size = sorted((one.smallest is None, one.smallest or 0) for one in runs)
+    is_none, smallest = by_size[len(by_size) // 2]
+    if is_none:
+        return Usable(None, 0.0, 0.0)
+    numbers, trips = np.mean([(one.numbers, one.trips) for one in runs], axis=0)
+    return Usable(smallest, float(numbers), float(trips))
+
+
+def size_shares(runs: Sequence[Numbers]) -> tuple[SizeShares, ...]:
+    """Shares of each size class that occurs, over all runs."""
+    published, false, true, lost = np.sum(runs, axis=0)
+
+    def share(part: Numbers, whole: Numbers, at: int) -> float | None:
+        return float(part[at] / whole[at]) if whole[at] >= MIN_SIMULATED else None
+
+    return tuple(
+        SizeShares(CLASS_STARTS[at], share(false, published, at), share(lost, true, at))
+        for at in np.flatnonzero(published + true).tolist()
     )
 
 
@@ -343,7 +428,7 @@ def _total(
     tree: Tree,
     number: int,
     depth: int,
-    runs: Sequence[NDArray[np.int64]],
+    runs: Sequence[Numbers],
     widths: Mapping[tuple[int, ...], int],
 ) -> TotalPreview:
     """Totals of one level of an axis, from their errors in each run."""

@@ -7,8 +7,13 @@ from typing import Any
 
 from inftda.pages import html
 from inftda.pages.charts import Line, LineChart, shade_of
-from inftda.planning.findings import WHAT_IS_USABLE, LevelPreview, Preview, SettingPreview
-from inftda.planning.simulated_errors import SizeShares
+from inftda.planning.findings import (
+    WHAT_IS_USABLE,
+    LevelPreview,
+    Preview,
+    SettingPreview,
+    SizeShares,
+)
 from inftda.privacy.risk import PRECEDENTS
 from inftda.util.files import check_file
 

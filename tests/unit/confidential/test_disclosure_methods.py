@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from inftda.confidential import comparison as evaluate
+from inftda.confidential import evaluate
 from inftda.confidential.compare import DEFAULT_METHODS, compare
 from inftda.confidential.methods import (
     OFFICES,

@@ -10,13 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import inftda
-from inftda.confidential.comparison import (
-    Comparison,
-    check_outside,
-    compare,
-    read_truth,
-    write_comparison,
-)
+from inftda.confidential.confidential_files import check_outside
+from inftda.confidential.evaluate import Comparison, compare, read_truth, write_comparison
 from inftda.errors import IngestError, ReleaseError
 from inftda.planning.accuracy import NOTICE
 from inftda.privacy.unit import Unit

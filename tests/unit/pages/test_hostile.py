@@ -6,7 +6,7 @@ from markup import Markup
 
 import inftda
 from inftda.confidential.compare import compare, write_methods_page
-from inftda.confidential.confidential_page import write_confidential_page
+from inftda.confidential.evaluate import write_confidential_page
 from inftda.noise.bits import SeededSource
 from inftda.pages.report import report
 from inftda.planning.preview_page import write_preview_page

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from markup import Markup
 
-from inftda.confidential.confidential_page import write_confidential_page
+from inftda.confidential.evaluate import write_confidential_page
 from inftda.pages.html import NOTICE
 from inftda.pages.report import report
 from inftda.pipeline import release

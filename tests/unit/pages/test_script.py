@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import inftda
-from inftda.confidential.confidential_page import write_confidential_page
+from inftda.confidential.evaluate import write_confidential_page
 from inftda.noise.bits import SeededSource
 from inftda.pages.html import asset, script
 from inftda.pages.report import report

@@ -7,15 +7,14 @@ import pytest
 from inftda.demo import make_country
 from inftda.noise.bits import SeededSource
 from inftda.pipeline import release
-from inftda.planning.accuracy import measure
-from inftda.planning.findings import Setting
-from inftda.planning.preview import simulate_settings
-from inftda.planning.simulated_errors import (
-    Usable,
+from inftda.planning.accuracy import level_cells
+from inftda.planning.findings import Setting, Usable
+from inftda.planning.preview import (
     level_run,
     mean_errors,
     mean_usable,
     quantiles,
+    simulate_settings,
     size_shares,
 )
 from inftda.planning.stand_in import StandIn
@@ -101,10 +100,9 @@ def test_usable_sizes_are_those_that_a_release_states():
     made = release(country.flows(), country.areas, rho=0.1, source=SeededSource(7))
     truth = Truth.from_leaves(made.tree, [country.origin, country.destination], country.count)
     released = Truth.from_leaves(made.tree, *made.leaves())
-    measures = measure(truth, released)
+    cells = {one.level.index: one for one in level_cells(truth, released)}
     for use in made.uses:
-        level = use.level
-        found = level_run(level, made.intervals(), truth, released, measures[level.index])
+        found = level_run(cells[use.level.index], made.intervals())
         assert found.usable.smallest == use.smallest
         assert found.usable.trips == use.share
         assert found.sizes[0].sum() == use.n_published

@@ -85,7 +85,7 @@ def test_a_stand_in_is_released_as_the_real_table_would_be(country, tried):
     made = release(country.flows(), country.areas, epsilon=5, delta=1e-6, source=SeededSource(7))
     tree = Tree.destination_first(country.areas)
     truth = Truth.from_leaves(tree, [country.origin, country.destination], country.count)
-    from inftda.confidential.comparison import compare  # noqa: PLC0415 - only here
+    from inftda.confidential.evaluate import compare  # noqa: PLC0415 - only here
 
     found = compare(made, truth).levels[-1].common_part
     assert abs(found - tried.settings[1].levels[-1].common_part) < 0.01
