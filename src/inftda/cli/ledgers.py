@@ -1,6 +1,5 @@
 """`inftda ledger`: privacy budgets of data sets."""
 
-import json as json_text
 import shlex
 from fractions import Fraction
 from pathlib import Path
@@ -82,7 +81,7 @@ def list_(path: _Path, *, json: Json = False) -> None:
     datasets = Ledger(path).datasets()
     if json:
         shown = [dataset.to_dict() for dataset in datasets]
-        output.say(json_text.dumps({"datasets": shown, "cannot_know": CANNOT_KNOW}))
+        output.show_json({"datasets": shown, "cannot_know": CANNOT_KNOW})
         return
     output.show([Grid.of(datasets, _COLUMNS)])
 
@@ -92,7 +91,7 @@ def show(path: _Path, dataset: _Dataset, *, json: Json = False) -> None:
     """Show a data set: its privacy unit, its budget, and every release charged to it."""
     found = Ledger(path).dataset(dataset)
     if json:
-        output.say(json_text.dumps({**found.to_dict(), "cannot_know": CANNOT_KNOW}))
+        output.show_json({**found.to_dict(), "cannot_know": CANNOT_KNOW})
         return
     output.show([
         ("Data set", f"{found.name}, since {found.created}"),

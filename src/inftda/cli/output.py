@@ -25,6 +25,19 @@ def show(parts: Iterable[Part], *, err: bool = False) -> None:
     say(text_of(parts), err=err)
 
 
+def show_json(data: Any) -> None:
+    """Print a result as JSON, on one line."""
+    say(as_json(data))
+
+
+def result(made: Any, parts: Iterable[Part], *, quiet: bool = False, json: bool = False) -> None:
+    """Print a result: as JSON of its `to_dict`, as text, or not at all."""
+    if json:
+        show_json(made.to_dict())
+    elif not quiet:
+        show(parts)
+
+
 def as_json(data: Any) -> str:
     """Format JSON on one line, without control characters."""
     text = json.dumps(data, ensure_ascii=False)

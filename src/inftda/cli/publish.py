@@ -1,6 +1,5 @@
 """`inftda release` and `inftda demo`."""
 
-import json as json_text
 import shlex
 import time
 from collections.abc import Iterator, Sequence
@@ -53,7 +52,7 @@ def release(call: Call, *, quiet: Quiet = False, json: Json = False) -> None:
             wrong = fit_table(misfits(made)).to_pylist()
             uses = [use.to_dict() for use in made.uses]
             facts = {"out": str(out), **made.manifest.to_dict(), "uses": uses, "misfits": wrong}
-            output.say(json_text.dumps(facts))
+            output.show_json(facts)
         elif not quiet:
             output.show(release_summary(made, out, counted=counted))
 

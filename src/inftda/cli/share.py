@@ -1,7 +1,5 @@
 """`inftda estimate`, `report`, `export`, `dossier` and `selftest`: after a release."""
 
-import json as json_text
-
 import click
 
 from inftda.cli import output
@@ -82,7 +80,7 @@ def selftest(*, json: Json = False) -> None:
     """Check samplers, optimiser and accountants of the installed build, in seconds."""
     results = list(self_test())
     if json:
-        output.say(json_text.dumps([result._asdict() for result in results]))
+        output.show_json([result._asdict() for result in results])
     else:
         for result in results:
             verdict = "ok    " if result.ok else "FAILED"

@@ -61,7 +61,7 @@ from inftda.reading import Columns, read_leaves, table_from
 from inftda.reading.columns import COLUMNS
 from inftda.reading.truth import Truth
 from inftda.util.files import check_file
-from inftda.util.screen import Progress
+from inftda.util.screen import Formats, Grid, Part, Progress
 
 #: The methods with a guarantee: the published table, and the estimate from its measurements.
 OWN, ESTIMATED = "inftda", "inftda-estimate"
@@ -77,6 +77,15 @@ DISCLOSE: Final = (
     "If you choose a method or an epsilon by this comparison, the choice depends on the truth and "
     "must be disclosed; inftda preview chooses on a public table instead."
 )
+
+#: Columns of the table of methods, with their formats.
+_RESULTS: Final[Formats] = {
+    "at the finest level": "{0.label}",
+    "max error": lambda one: f"{one.levels[-1].max_abs_error:,}",
+    "false": lambda one: f"{one.levels[-1].false_discovery_rate:.1%}",
+    "lost": lambda one: f"{one.levels[-1].false_negative_rate:.1%}",
+    "guarantee": lambda one: "yes" if one.is_guaranteed else "none",
+}
 
 
 @dataclass(frozen=True)
@@ -133,6 +142,27 @@ class MethodComparison:
         totals = zip(*(one.totals for one in self.results), strict=True)
         return [
             (f"{at[0].axis} {at[0].level}", [one.mean_abs_error for one in at]) for at in totals
+        ]
+
+    def shown(self) -> list[Part]:
+        """Accuracy at every level, and of totals, of every method."""
+        labels = [one.label for one in self.results]
+        levels = [
+            (name, *(f"{part:.4f}" for part in parts))
+            for name, parts in self.by_level("common_part")
+        ]
+        totals = [
+            (name, *(f"{error:,.1f}" for error in errors)) for name, errors in self.by_total()
+        ]
+        return [
+            Grid(("common part*", *labels), levels),
+            *([Grid(("mean error of totals of", *labels), totals)] if totals else []),
+            Grid.of(self.results, _RESULTS),
+            *(f"{one.label}: {one.words}." for one in self.results),
+            "",
+            "* common part of commuters: share of trips in which both tables agree; hidden is 0",
+            NO_GUARANTEE,
+            DISCLOSE,
         ]
 
     def level_table(self) -> pa.Table:

@@ -1,5 +1,6 @@
 """Results of a preview: for every setting the levels and totals that would be published."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -7,6 +8,7 @@ from inftda.pages.html import percent
 from inftda.planning.accuracy import NOTICE
 from inftda.privacy.risk import Risk
 from inftda.privacy.unit import Unit
+from inftda.util.screen import Formats, Grid, Part
 
 #: A level is usable as a whole if this part of its trips is in numbers that can be used.
 ENOUGH: Final = 0.8
@@ -16,6 +18,23 @@ _WHAT_IT_IS: Final = (
     "Simulated on a public stand-in: no confidential data was read and no budget is used. "
     "Guaranteed errors hold for every table; all other figures are true of the stand-in."
 )
+
+#: Columns of the tables of a preview, with their formats.
+_LEVELS: Final[Formats] = {
+    "level": "{0.name}",
+    "guaranteed": "{0.guaranteed:,}",
+    "95% within": "{0.p95:,}",
+    "common part": "{0.common_part:.4f}",
+    "false": "{0.false_share:.1%}",
+    "lost": "{0.lost_share:.1%}",
+    "usable from": "{0.usable_from}",
+}
+_TOTALS: Final[Formats] = {
+    "totals of": "{0.axis} {0.level}",
+    "areas": "{0.n_areas:,}",
+    "95% within": "{0.p95:,}",
+    "mean error": "{0.mean_error:,.1f}",
+}
 
 
 @dataclass(frozen=True)
@@ -225,6 +244,37 @@ class Preview:
     delta: float
     settings: tuple[SettingPreview, ...]
     is_confidential: bool = False
+
+    def shown(self) -> Iterator[Part]:
+        """Guarantee, result, levels and totals of every setting; technical details last."""
+        if self.is_confidential:
+            yield from (NOTICE, "")
+        counted = f"{self.n_trips:,} trips, {self.n_flows:,} flows"
+        yield "Stand-in", f"{self.stand_in}; {counted}"
+        runs = f"{self.runs} release{'s' if self.runs > 1 else ''}"
+        yield "Simulated", f"{runs} of each setting; no budget is used"
+        for one in self.settings:
+            yield from (
+                "",
+                ("Setting", one.setting.describe()),
+                ("Guarantee", one.guarantee),
+                ("Result", one.verdict),
+                Grid.of(one.levels, _LEVELS),
+                Grid.of(one.totals, _TOTALS),
+            )
+        yield from (
+            "guaranteed: with probability 95%, no error is larger, whatever the table",
+            "95% within: 95% of the published numbers have at most this error",
+            "false: published flows that are truly zero; lost: true flows that are not published",
+            WHAT_IS_USABLE,
+            "Guaranteed errors hold for every table, all other figures for the stand-in only.",
+            "",
+            "Technical details",
+        )
+        for one in self.settings:
+            yield "Setting", one.setting.describe()
+            yield "Accounting", one.accounting
+            yield "Attacker", one.risk.describe()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures as a mapping, for JSON."""
