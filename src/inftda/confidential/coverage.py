@@ -99,8 +99,7 @@ def measure_published_totals(
     for number, axis, depth in totals_across(truth.tree):
         totals, true = release.totals_of(axis.name), area_totals(truth, number, depth)
         measured = measure_total(axis, depth, true, shown_totals(released, number, depth, totals))
-        ends = known.get(tuple(depth if i == number else 0 for i in range(len(truth.tree.axes))))
-        if ends is not None:
+        if (ends := known.get(truth.tree.one_way(number, depth))) is not None:
             inside = float(np.mean((ends.low <= true) & (true <= ends.high)))
             measured = replace(measured, sigma=totals[depth].sigma, in_interval=inside)
         found.append(measured)

@@ -224,8 +224,8 @@ class ExportData:
                 if (number, depth) in done:
                     continue
                 done.add((number, depth))  # which an axis with fewer levels than others has again
-                one_way = tuple(depth if i == number else 0 for i in range(len(depths)))
-                yield number, self.numbers_at(axis.hierarchy.level_name(depth), one_way)
+                name = axis.hierarchy.level_name(depth)
+                yield number, self.numbers_at(name, self.tree.one_way(number, depth))
 
     def _guaranteed(self, depths: tuple[int, ...]) -> dict[str, Any] | None:
         """The guaranteed error of the level, where there is one."""

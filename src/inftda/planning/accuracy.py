@@ -230,20 +230,27 @@ def measure_level(level: TreeLevel, true: Numbers, released: Numbers) -> LevelMe
 
 def measure_totals(truth: Truth, released: Truth) -> tuple[TotalMeasures, ...]:
     """Measures of the marginal totals: of levels of axes that are no levels of the tree."""
-    measures = []
-    for number, axis, depth in totals_across(truth.tree):
-        true, made = (area_totals(counts, number, depth) for counts in (truth, released))
-        measures.append(measure_total(axis, depth, true, made))
-    return tuple(measures)
+    return tuple(
+        measure_total(
+            axis, depth, area_totals(truth, number, depth), area_totals(released, number, depth)
+        )
+        for number, axis, depth in totals_across(truth.tree)
+    )
+
+
+def axis_totals(tree: Tree) -> Iterator[tuple[int, Axis, int]]:
+    """Number, axis and level of all totals by one axis."""
+    for number, axis in enumerate(tree.axes):
+        for depth in range(1, axis.hierarchy.depth + 1):
+            if axis.hierarchy.splits(depth):
+                yield number, axis, depth
 
 
 def totals_across(tree: Tree) -> Iterator[tuple[int, Axis, int]]:
     """Number, axis and level of marginal totals that are no levels of the tree."""
-    for number, axis in enumerate(tree.axes):
-        for depth in range(1, axis.hierarchy.depth + 1):
-            one_way = tuple(depth if i == number else 0 for i in range(len(tree.axes)))
-            if axis.hierarchy.splits(depth) and one_way not in tree.on_tree:
-                yield number, axis, depth
+    for number, axis, depth in axis_totals(tree):
+        if tree.one_way(number, depth) not in tree.on_tree:
+            yield number, axis, depth
 
 
 def area_totals(counts: Truth, number: int, depth: int) -> Numbers:

@@ -78,12 +78,8 @@ class SplitOutlook:
         return {
             "split": self.split,
             "is_planned": self.is_planned,
-            **{
-                level: {"typical_error": typical, "max_error": guaranteed}
-                for level, typical, guaranteed in zip(
-                    ("coarsest", "finest"), self.typical, self.guaranteed, strict=True
-                )
-            },
+            "coarsest": {"typical_error": self.typical[0], "max_error": self.guaranteed[0]},
+            "finest": {"typical_error": self.typical[1], "max_error": self.guaranteed[1]},
             "success": self.risk.success,
         }
 
@@ -128,18 +124,16 @@ class Outlook:
         for split in SPLITS:
             with suppress(PrivacyError):
                 plan = self.plan if split == self.split else self.planned(split=split)
-                ends = [plan.levels[end].index for end in (0, -1)]
-                typical = typical_errors(self.tree, plan)
-                errors = guaranteed_errors(self.tree, plan, self.beta)
-                found.append(
-                    SplitOutlook(
-                        split,
-                        plan is self.plan,
-                        (typical[ends[0]], typical[ends[1]]),
-                        (errors[ends[0]], errors[ends[1]]),
-                        risk_of(plan),
+                first, last = plan.levels[0].index, plan.levels[-1].index
+                typical, largest = (
+                    (errors[first], errors[last])
+                    for errors in (
+                        typical_errors(self.tree, plan),
+                        guaranteed_errors(self.tree, plan, self.beta),
                     )
                 )
+                is_planned = plan is self.plan
+                found.append(SplitOutlook(split, is_planned, typical, largest, risk_of(plan)))
         return tuple(found)
 
     @property

@@ -5,7 +5,7 @@ Guaranteed errors hold for every table. All other figures hold for the stand-in,
 confidential table as far as the two are alike.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -43,6 +43,7 @@ from inftda.planning.accuracy import (
     LevelMeasures,
     Numbers,
     area_totals,
+    axis_totals,
     level_cells,
     measure_level,
 )
@@ -70,7 +71,7 @@ from inftda.publication.summary import guarantee_sentence
 from inftda.reading import Columns, table_from
 from inftda.reading.columns import COLUMNS
 from inftda.reading.truth import Truth
-from inftda.tree import Tree, TreeLevel
+from inftda.tree import Axis, Tree, TreeLevel
 from inftda.util.files import check_file
 from inftda.util.screen import Progress
 
@@ -175,12 +176,12 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
         )
     tree = columns.tree(areas, axis=axis, levels=levels, order=order, unit=first)
     # Planned before anything is made up, so that a wrong setting is reported at once.
-    budgets = {"epsilon": epsilon} if rho is None else {"rho": rho}
+    strengths = ("epsilon", epsilon) if rho is None else ("rho", rho)
     budget: dict[str, Any] = {
         "delta": delta, "accountant": accountant, "method": method, "cross_tables": cross_tables,
     }  # fmt: skip
     split = usual_split(method)[0] if split is None else split
-    settings = _settings(tree, unit, split, budgets, budget)
+    settings = _settings(tree, unit, split, strengths, budget)
     if stand_in is not None:
         made = from_flows(
             tree, stand_in, level=stand_in_level, totals=totals, columns=columns, seed=seed
@@ -231,11 +232,13 @@ def simulate_settings(
 
 
 def _settings(
-    tree: Tree, unit: Any, split: Any, budgets: dict[str, Any], options: dict[str, Any]
+    tree: Tree, unit: Any, split: Any, strengths: tuple[str, Any], options: dict[str, Any]
 ) -> list[tuple[Setting, Plan]]:
     """Every combination, planned; a list of splits is a list of texts or of lists."""
-    several = isinstance(split, list | tuple) and _holds_splits(split)
-    ((word, values),) = budgets.items()
+    several = isinstance(split, list | tuple) and all(
+        isinstance(one, str | list | tuple) for one in split
+    )
+    word, values = strengths
     combinations = list(product(_several(unit), split if several else [split], _several(values)))
     if not combinations:
         raise InftdaError("give at least one epsilon")
@@ -255,10 +258,6 @@ def _settings(
 
 def _several(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _holds_splits(split: Sequence[Any]) -> bool:
-    return all(isinstance(one, str | list | tuple) for one in split)
 
 
 class LevelRun(NamedTuple):
@@ -308,8 +307,8 @@ def _simulate(  # noqa: PLR0913, PLR0917 - private
             for level, found in zip(shown, levels, strict=True)
         ),
         tuple(
-            _total(tree, *at, errors, widths)
-            for at, errors in zip(_totals_of(tree), totals, strict=True)
+            _total(axis, depth, errors, widths.get(tree.one_way(number, depth)))
+            for (number, axis, depth), errors in zip(axis_totals(tree), totals, strict=True)
         ),
     )
 
@@ -335,7 +334,8 @@ def _run(
         if cells.level.index in planned
     ]
     return levels, [
-        np.abs(area_totals(released, *at) - area_totals(counts, *at)) for at in _totals_of(tree)
+        np.abs(area_totals(released, number, depth) - area_totals(counts, number, depth))
+        for number, _, depth in axis_totals(tree)
     ]
 
 
@@ -414,25 +414,8 @@ def _level(level: TreeLevel, bound: int, runs: Sequence[LevelRun]) -> LevelPrevi
     )
 
 
-def _totals_of(tree: Tree) -> list[tuple[int, int]]:
-    """Axis and level of all totals by one axis."""
-    return [
-        (number, depth)
-        for number, axis in enumerate(tree.axes)
-        for depth in range(1, axis.hierarchy.depth + 1)
-        if axis.hierarchy.splits(depth)
-    ]
-
-
-def _total(
-    tree: Tree,
-    number: int,
-    depth: int,
-    runs: Sequence[Numbers],
-    widths: Mapping[tuple[int, ...], int],
-) -> TotalPreview:
+def _total(axis: Axis, depth: int, runs: Sequence[Numbers], within: int | None) -> TotalPreview:
     """Totals of one level of an axis, from their errors in each run."""
-    axis = tree.axes[number]
     return TotalPreview(
         axis=axis.name,
         level=axis.hierarchy.level_name(depth),
@@ -440,5 +423,5 @@ def _total(
         mean_error=float(np.mean(runs)),
         p95=mean_errors([quantiles(run) for run in runs])[1],
         largest_error=int(np.max(runs)),
-        stated_within=widths.get(tuple(depth * (i == number) for i in range(len(tree.axes)))),
+        stated_within=within,
     )

@@ -19,7 +19,7 @@ This module must never get the confidential table.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -53,11 +53,6 @@ class StandIn:
 
     counts: Truth
     words: str
-
-    @classmethod
-    def of(cls, tree: Tree, areas: Sequence[NDArray[np.int32]], counts: Any, words: str) -> Self:
-        """Flows between finest areas."""
-        return cls(Truth.from_leaves(tree, areas, counts), words)
 
 
 def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
@@ -98,13 +93,13 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
                 "areas: leave out the totals, or say the level of the table"
             )
         words = "a public table of flows between the same areas"
-        return StandIn.of(tree, leaves.areas, leaves.value, words)
+        return StandIn(Truth.of(tree, leaves), words)
     weights, words = _weights(tree, depths, totals)
     areas, counts = _spread(
         tree, depths, list(leaves.areas), leaves.value, weights, np.random.default_rng(seed)
     )
     told = f"a public table of flows by {level}, spread over finer areas {words}"
-    return StandIn.of(tree, areas, counts, told)
+    return StandIn(Truth.from_leaves(tree, areas, counts), told)
 
 
 def from_totals(
@@ -133,7 +128,7 @@ def from_totals(
         f"made-up flows with the public {kept} of {len(out):,} areas (a gravity model of nested "
         "surroundings)"
     )
-    return StandIn.of(tree, areas, counts, words)
+    return StandIn(Truth.from_leaves(tree, areas, counts), words)
 
 
 def coarsened(hierarchy: Hierarchy, depth: int) -> Hierarchy:
@@ -173,20 +168,18 @@ def _spread(  # noqa: PLR0913, PLR0917 - private
     random: np.random.Generator,
 ) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
     """Spread axis by axis; trips that stay at home are set aside before destinations are spread."""
-    names = [axis.name for axis in tree.axes]
     aside: tuple[list[NDArray[np.int32]], NDArray[np.int64]] | None = None
     for number, (axis, depth) in enumerate(zip(tree.axes, depths, strict=True)):
         if depth == axis.hierarchy.depth:
             continue
         if axis.name == DESTINATION and _has_home(tree, depths):
-            at = names.index(ORIGIN)
             above = axis.hierarchy.ancestor(axis.hierarchy.depth, depth)
-            is_within = above[areas[at]] == areas[number]
+            is_within = above[areas[0]] == areas[number]
             share = home_share(depth, axis.hierarchy.depth)
             wanted = np.floor(share * counts + random.random(len(counts))).astype(np.int64)
             home = np.where(is_within, np.minimum(wanted, counts), 0)
             kept = list(areas)
-            kept[number] = areas[at]
+            kept[number] = areas[0]
             aside = kept, home
             counts = counts - home
         offsets = axis.hierarchy.descendant_offsets(depth, axis.hierarchy.depth)

@@ -8,6 +8,7 @@ simulates them.
 The target of marginal totals is the half width of the 95 % interval of each measured total.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -68,22 +69,20 @@ def least_budget(
         InftdaError: there is no such level, or no budget is enough.
     """
     has_totals = not want.keys() <= {level.name for level in tree.levels}
-    low, high, best = -1, len(_BUDGETS), None
-    while high - low > 1:
-        middle = (low + high) // 2
+
+    def is_enough(budget: float) -> bool:
         try:
-            plan = planned(_BUDGETS[middle])
+            plan = planned(budget)
         except PrivacyError:
             planned(_BUDGETS[-1])  # if it raises the error as well, the budget is not the reason
-            low = middle  # the noise would be too wide to be drawn
-            continue
+            return False  # the noise would be too wide to be drawn
         # Where noise is very small totals are not measured: the search goes back from there.
-        if (has_totals and _has_none(tree, plan)) or all(
-            one.found <= one.most for one in kept(tree, plan, want, beta)
-        ):
-            high, best = middle, plan
-        else:
-            low = middle
+        if has_totals and _has_none(tree, plan):
+            return True
+        return all(one.found <= one.most for one in kept(tree, plan, want, beta))
+
+    enough = bisect_left(_BUDGETS, True, key=is_enough)
+    best = planned(_BUDGETS[enough]) if enough < len(_BUDGETS) else None
     if best is None or (has_totals and _has_none(tree, best)):
         raise InftdaError(
             "no budget gives the errors that are wanted, at least none with which totals are "

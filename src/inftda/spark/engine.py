@@ -80,9 +80,7 @@ class SparkTruth:
         """Compute the trunk of the tree and the marginal totals, in one job."""
         end, axes, frame = self.trunk_end, self.tree.axes, self.leaves.frame
         finest = [axis.hierarchy.depth for axis in axes]
-        one_way = [
-            tuple(d if i == a else 0 for i, d in enumerate(finest)) for a in range(len(axes))
-        ]
+        one_way = [self.tree.one_way(axis, depth) for axis, depth in enumerate(finest)]
         marginals = [Marginal(axes, depths) for depths in (end.depths, *one_way)]
         # Here rows are no cells, and come in large batches.
         session = frame.sparkSession

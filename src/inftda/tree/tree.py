@@ -138,6 +138,10 @@ class Tree:
         """For each axis the coarsest level that has the same areas as the given one."""
         return tuple(axis.coarsest[depth] for axis, depth in zip(self.axes, depths, strict=True))
 
+    def one_way(self, axis: int, depth: int) -> tuple[int, ...]:
+        """Depths of the totals by one axis: all other axes are summed up."""
+        return tuple(depth if number == axis else 0 for number in range(len(self.axes)))
+
 
 def interleave(axes: Sequence[Axis]) -> list[str]:
     """Order of refinement that takes one level of each axis in turn until all are used."""
