@@ -24,7 +24,7 @@ import pyarrow as pa
 import inftda
 from agreement import FOLDERS, MADE_UP, by_number, cells, nested, table
 from inftda.privacy.unit import Unit
-from inftda.publication.numbered_cells import MAX_CELLS, NumberedCells, match_cells
+from inftda.publication.measured import find_rows
 from inftda.publication.reliability import grades
 from inftda.tree import Marginal
 from inftda.tree.groupings import asked_for
@@ -113,23 +113,20 @@ def on_levels(release, truth, found):
             continue
         if not is_level and tree.coarsest(depths) in tree.on_tree:
             continue
-        if marginal.n_nodes >= MAX_CELLS:
-            continue
-        made = NumberedCells.of(marginal, *leaves)
-        true, _ = match_cells(made, NumberedCells.of(marginal, *truth))
-        areas, start = marginal.areas_at(made.number), time.process_time()
-        ends = known.of(depths, areas, made.value)
+        areas, flow = marginal.sum_up(*leaves)
+        true_areas, counts = marginal.sum_up(*truth)
+        true = np.append(counts, 0)[find_rows(true_areas, areas)]
+        start = time.process_time()
+        ends = known.of(depths, areas, flow)
         seconds += time.process_time() - start
         group = "levels" if is_level else "sums"
         scale = sigma.get(depths, finest)
-        found[group].add(marginal.name, scale, made.value, true, ends)
+        found[group].add(marginal.name, scale, flow, true, ends)
         if is_level:
-            graded = np.array(grades(made.value, *ends).to_pylist())
-            off = np.abs(made.value - true)
+            graded = np.array(grades(flow, *ends).to_pylist())
+            off = np.abs(flow - true)
             for grade, part in {"A": 0.1, "B": 0.25, "C": 0.5}.items():
-                right[grade][0] += int(
-                    (off[graded == grade] <= part * made.value[graded == grade]).sum()
-                )
+                right[grade][0] += int((off[graded == grade] <= part * flow[graded == grade]).sum())
                 right[grade][1] += int((graded == grade).sum())
     return right, seconds
 
@@ -137,12 +134,9 @@ def on_levels(release, truth, found):
 def advice(release):
     """Smallest usable count of the finest level, and the part of usable numbers with grade D."""
     use, level = release.uses[-1], release.tree.splitting_levels[-1]
-    made = NumberedCells.of(level, *release.leaves())
-    areas = level.areas_at(made.number)
-    graded = np.array(
-        grades(made.value, *release.intervals().of(level.depths, areas, made.value)).to_pylist()
-    )
-    used = made.value >= (use.smallest or np.inf)
+    areas, flow = level.sum_up(*release.leaves())
+    graded = np.array(grades(flow, *release.intervals().of(level.depths, areas, flow)).to_pylist())
+    used = flow >= (use.smallest or np.inf)
     poor, good = (graded[used] == "D").mean() if used.any() else 0, (graded != "D").mean()
     return {
         "use_from": use.smallest,

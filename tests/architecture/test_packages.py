@@ -27,10 +27,10 @@ BUDGETS = {
     "confidential": 1350,
     "documents": 300,
     "estimates": 1900,
-    "exports": 950,
+    "exports": 900,
     "mechanism": 1950,
     "noise": 1150,
-    "pages": 1750,
+    "pages": 1650,
     "planning": 2250,
     "privacy": 3150,
     "publication": 5050,
@@ -38,7 +38,7 @@ BUDGETS = {
     "series": 900,
     "spark": 1150,
     "tree": 1650,
-    "util": 1950,
+    "util": 1850,
 }
 
 

@@ -327,7 +327,7 @@ def _with_guarantee(counts: Truth, made: Release, name: str) -> MethodResult:
         totals = measure_totals(counts, shown)
     else:
         shown = Truth.from_leaves(made.tree, *made.leaves())
-        totals = measure_published_totals(counts, made, shown)
+        totals = measure_published_totals(counts, made)
     return MethodResult(name, epsilon, True, words, measure(counts, shown), totals)
 
 

@@ -100,11 +100,11 @@ def check_output(out: str | Path | None, known: str | Path | None = None, *, htm
 
 
 def check_outside(out: Path, known: str | Path | None = None) -> None:
-    """Refuse to write into a release or an estimate, by whatever links or relative paths.
+    """Refuse to write into a release or an estimate, also by links or relative paths.
 
     Args:
         out: a file or folder to write, there or not.
-        known: folder of a release, whatever it holds; others are recognised by their files.
+        known: folder that is a release; other releases are recognised by their files.
     """
     folder = published_around(out, *([] if known is None else [known]))
     if folder is not None:

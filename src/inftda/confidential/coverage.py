@@ -14,21 +14,16 @@ from numpy.typing import NDArray
 
 from inftda.pages.explorer import release_totals
 from inftda.planning.accuracy import (
+    CLASS_STARTS,
     TotalMeasures,
     area_totals,
+    class_of,
     level_cells,
     measure_total,
-    shown_totals,
     totals_across,
 )
-from inftda.publication.measured import CellIntervals
-from inftda.publication.numbered_cells import (
-    CLASS_STARTS,
-    MAX_CELLS,
-    NumberedCells,
-    class_of,
-    match_cells,
-)
+from inftda.publication.measured import CellIntervals, find_rows
+from inftda.publication.query import FLOW
 from inftda.publication.release import Release
 from inftda.reading.truth import Truth
 
@@ -77,31 +72,24 @@ def measure_estimated(truth: Truth, made: CellIntervals) -> tuple[IntervalMeasur
         truth: the confidential counts.
         made: the estimates.
     """
-    tree = truth.tree
-    finest = tree.levels[-1]
-    if finest.n_nodes > MAX_CELLS:
-        return ()
-    number = finest.numbers(made.areas)
-    order = np.argsort(number, kind="stable")
-    cells = NumberedCells(number[order], made.value[order])
-    true, _ = match_cells(cells, NumberedCells.of(finest, *truth.leaves))
-    return tuple(_by_class(finest.name, cells.value, true, made.low[order], made.high[order]))
+    true = np.append(truth.leaves.value, 0)[find_rows(truth.leaves.areas, made.areas)]
+    return tuple(_by_class(truth.tree.levels[-1].name, made.value, true, made.low, made.high))
 
 
-def measure_published_totals(
-    truth: Truth, release: Release, released: Truth
-) -> tuple[TotalMeasures, ...]:
-    """Measures of published totals, and for measured ones how many intervals hold the truth.
-
-    `released` are the flows of the release.
-    """
+def measure_published_totals(truth: Truth, release: Release) -> tuple[TotalMeasures, ...]:
+    """Measures of totals as `query` answers them; for measured ones how many intervals hold."""
     found, known = [], release_totals(release)
     for number, axis, depth in totals_across(truth.tree):
-        totals, true = release.totals_of(axis.name), area_totals(truth, number, depth)
-        measured = measure_total(axis, depth, true, shown_totals(released, number, depth, totals))
+        level, areas = axis.hierarchy.level_name(depth), axis.hierarchy
+        whole = {one.name: "all" for one in truth.tree.axes}
+        table = release.flows(level=whole | {axis.name: level})
+        shown, true = np.zeros(areas.n_areas(depth), np.int64), area_totals(truth, number, depth)
+        shown[areas.find(depth, table.column(axis.name).to_pylist())] = table.column(FLOW)
+        measured = measure_total(axis, depth, true, shown)
         if (ends := known.get(truth.tree.one_way(number, depth))) is not None:
             inside = float(np.mean((ends.low <= true) & (true <= ends.high)))
-            measured = replace(measured, sigma=totals[depth].sigma, in_interval=inside)
+            sigma = release.totals_of(axis.name)[depth].sigma
+            measured = replace(measured, sigma=sigma, in_interval=inside)
         found.append(measured)
     return tuple(found)
 

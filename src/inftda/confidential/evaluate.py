@@ -149,7 +149,7 @@ class Comparison:
         ]
 
     def grids(self) -> list[Part]:
-        """The tables of measures, without those that are empty."""
+        """The tables of measures that are not empty."""
         names = dict.fromkeys(one.name for one in self.intervals)
         intervals = [[one for one in self.intervals if one.name == name] for name in names]
         found = [
@@ -320,7 +320,7 @@ def compare(
     return Comparison(
         _settings(release),
         levels,
-        measure_published_totals(truth, release, released),
+        measure_published_totals(truth, release),
         measure_intervals(truth, released, release),
         None if estimate is None else _compare_estimate(release, truth, estimate),
         truth=truth_note(release),
@@ -354,7 +354,7 @@ def _check_columns(release: Release, columns: Columns) -> None:
             "out `person=`"
         )
     expected = _as_released(release)
-    # One word is said of all axes; a mapping names those that have an area outside.
+    # One word is for all axes; a mapping names the axes with an area outside.
     given = columns.unplaceable if isinstance(columns.unplaceable, Mapping) else columns.policy
     is_same = given == (expected if isinstance(given, Mapping) else counted.unplaceable)
     if columns.unplaceable is not None and not is_same:

@@ -16,8 +16,7 @@ from inftda.estimates.estimate import Estimate, open_estimate, release_digest
 from inftda.exports.contents import ExportData, Resource, chosen_levels
 from inftda.exports.gis import write_geojson, write_geopackage
 from inftda.exports.matrices import write_omx
-from inftda.exports.spreadsheets import write_csv
-from inftda.exports.webmaps import write_flowmap
+from inftda.exports.spreadsheets import write_csv, write_flowmap
 from inftda.options import (
     Centroids,
     KeepFormulas,

@@ -20,7 +20,6 @@ from inftda.pages.packing import Pack
 from inftda.pages.shapes import Shapes
 from inftda.publication.manifest import TRIPS
 from inftda.publication.measured import CellIntervals
-from inftda.publication.numbered_cells import MAX_CELLS, NumberedCells
 from inftda.publication.parquet import Areas
 from inftda.publication.release import Release
 from inftda.publication.reliability import (
@@ -42,8 +41,8 @@ FINE_AREAS: Final = 1500
 _NO_ROOM: Final = (
     "This page has no room for intervals of these numbers; “inftda query --intervals” has them."
 )
-#: Cells that can be numbered, here and by a browser.
-_MAX_NUMBER: Final = min(MAX_CELLS, 1 << 53)
+#: Cells that a browser can number.
+_MAX_NUMBER: Final = 1 << 53
 #: Axes that are laid out, as rows and columns.
 LAID_OUT: Final = 2
 
@@ -133,21 +132,15 @@ class Table:
 
     def cells(self, depths: Sequence[int]) -> tuple[Areas, dict[str, Numbers]]:
         """Areas of all cells of a level that are not empty; released and true sums."""
-        marginal = Marginal(self.axes, tuple(depths))
-        released = NumberedCells.of(marginal, self.areas, self.value)
+        marginal, value = Marginal(self.axes, tuple(depths)), self.value
         if self.truth is None:
-            return marginal.areas_at(released.number), {"value": released.value}
-        true = NumberedCells.of(marginal, *self.truth)
-        number = np.union1d(released.number, true.number)
-        columns = {"value": _at(released, number), "truth": _at(true, number)}
-        return marginal.areas_at(number), columns
-
-
-def _at(cells: NumberedCells, number: Numbers) -> Numbers:
-    """Values of cells by number, 0 for those that are not there; `number` holds all of them."""
-    value = np.zeros(len(number), np.int64)
-    value[np.searchsorted(number, cells.number)] = cells.value
-    return value
+            areas, value = marginal.sum_up(self.areas, value)
+            return areas, {"value": value}
+        here, true = self.truth
+        leaves = [np.concatenate(pair) for pair in zip(self.areas, here, strict=True)]
+        areas, shown = marginal.sum_up(leaves, np.concatenate([value, np.zeros_like(true)]))
+        _, counted = marginal.sum_up(leaves, np.concatenate([np.zeros_like(value), true]))
+        return areas, {"value": shown, "truth": counted}
 
 
 @dataclass(frozen=True)
@@ -224,12 +217,11 @@ def _release_intervals(release: Release, room: int) -> dict[Depths, CellInterval
         marginal = Marginal(release.tree.axes, depths)
         if marginal.n_nodes > _MAX_NUMBER:
             continue
-        cells = NumberedCells.of(marginal, *leaves)
-        if len(cells.number) > room:
+        areas, value = marginal.sum_up(*leaves)
+        if len(value) > room:
             continue
-        areas = marginal.areas_at(cells.number)
-        found[depths] = CellIntervals(areas, cells.value, *known.of(depths, areas, cells.value))
-        room -= len(cells.number)
+        found[depths] = CellIntervals(areas, value, *known.of(depths, areas, value))
+        room -= len(value)
     return found
 
 
@@ -289,10 +281,8 @@ def _packed(  # noqa: PLR0913, PLR0917 - private
 
 def _add_estimated(pack: Pack, layout: Layout, estimated: CellIntervals, depths: Depths) -> None:
     """Estimates down to the finest level of the page, with intervals if that is their own."""
-    marginal = Marginal(layout.given, depths)
-    cells = NumberedCells.of(marginal, estimated.areas, estimated.value)
-    number = layout.number(depths, marginal.areas_at(cells.number))
-    pack.add_cells("estimated", number, value=cells.value)
+    areas, value = Marginal(layout.given, depths).sum_up(estimated.areas, estimated.value)
+    pack.add_cells("estimated", layout.number(depths, areas), value=value)
     if depths == tuple(axis.hierarchy.depth for axis in layout.given):
         _add_intervals(pack, "estimated-intervals", layout, depths, estimated)
 

@@ -12,7 +12,7 @@ Measures are computed from the truth and are as confidential as the truth. The d
 field is written beside its figures.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.errors import TreeError
-from inftda.publication.totals import AreaTotals
 from inftda.reading.truth import Children, Truth
 from inftda.tree import Areas, Axis, Tree, TreeLevel
 from inftda.util.screen import Progress
@@ -31,10 +30,17 @@ Numbers = NDArray[np.int64]
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
 #: Smallest true flow of each size class; the first class is the true zeros.
 SIZE_BOUNDS = (0, 1, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000)
+#: Smallest published number of each class of size; the last class is open.
+CLASS_STARTS = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
 #: Number of the largest true flows that have measures of their own.
 TOP = 100
 #: Share of the areas that count as the largest.
 LARGEST = 0.02
+
+
+def class_of(value: Numbers) -> Numbers:
+    """Number of the size class of each published number."""
+    return np.searchsorted(np.array(CLASS_STARTS), value, side="right") - 1
 
 
 def definitions(kind: type) -> dict[str, str]:
@@ -256,22 +262,6 @@ def totals_across(tree: Tree) -> Iterator[tuple[int, Axis, int]]:
 def area_totals(counts: Truth, number: int, depth: int) -> Numbers:
     """int64[areas]: sum of the counts of each area."""
     return counts.tree.axes[number].hierarchy.sum_up(counts.marginal_totals[number], depth)
-
-
-def shown_totals(
-    released: Truth, number: int, depth: int, totals: Mapping[int, AreaTotals]
-) -> Numbers:
-    """int64[areas]: totals of the areas of one level of an axis, as `query` answers them.
-
-    `totals` are the published totals of the axis by level. A level that was not measured has the
-    sums of the totals of its finest areas, and an axis without totals has sums of flows.
-    """
-    if depth in totals:
-        return totals[depth].flow
-    hierarchy = released.tree.axes[number].hierarchy
-    if hierarchy.depth in totals:
-        return hierarchy.sum_up(totals[hierarchy.depth].flow, depth)
-    return area_totals(released, number, depth)
 
 
 def measure_total(axis: Axis, depth: int, true: Numbers, released: Numbers) -> TotalMeasures:

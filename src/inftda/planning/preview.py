@@ -39,11 +39,13 @@ from inftda.options import (
     splits,
 )
 from inftda.planning.accuracy import (
+    CLASS_STARTS,
     LevelCells,
     LevelMeasures,
     Numbers,
     area_totals,
     axis_totals,
+    class_of,
     level_cells,
     measure_level,
 )
@@ -64,7 +66,6 @@ from inftda.privacy.risk import risk_of
 from inftda.privacy.unit import UNIT, Unit
 from inftda.publication.intervals import Intervals
 from inftda.publication.measurements import measurements_of, noisy_table
-from inftda.publication.numbered_cells import CLASS_STARTS, class_of
 from inftda.publication.reliability import level_use, planned_totals
 from inftda.publication.stated import BETA
 from inftda.publication.summary import guarantee_sentence
@@ -342,8 +343,8 @@ def _run(
 def level_run(cells: LevelCells, known: Intervals) -> LevelRun:
     """Figures of one level of a simulated release, whose intervals are `known`.
 
-    Errors are stated by the size of the *published* number, which is what a reader sees, and
-    include numbers whose simulated truth is zero.
+    Errors are stated by the size of the *published* number, which readers see, and include numbers
+    whose simulated truth is zero.
     """
     areas, flow, true = cells.published()
     use = level_use(cells.level, areas, flow, known, ("", ""))

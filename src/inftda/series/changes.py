@@ -34,7 +34,7 @@ from inftda.publication.measured import Areas, find_rows, keys_of, measured_at
 from inftda.publication.query import FLOW, TableFormat, converted
 from inftda.publication.release import Release
 from inftda.series.common import CommonAreas, Links, Numbers, common_areas
-from inftda.series.guarantees import guarantees
+from inftda.series.series import check_comparable, guarantees
 from inftda.tree import TreeLevel
 from inftda.tree.groupings import asked_for
 from inftda.util.screen import Grid, Part, card
@@ -266,28 +266,6 @@ def _cells(release: Release, levels: Mapping[str, str]) -> str:
     if sum(level != "all" for level in levels.values()) == 1:
         return "totals"
     return "flows" if release.tree.is_od else "cells"
-
-
-def check_comparable(old: Release, new: Release) -> None:
-    """Refuse two releases that are not editions of one table."""
-    axes = [[axis.name for axis in release.tree.axes] for release in (old, new)]
-    counted = [release.manifest.counted for release in (old, new)]
-    units = [release.manifest.unit.contribution() for release in (old, new)]
-    if sorted(axes[0]) != sorted(axes[1]):
-        why = f"the axes of one are {', '.join(axes[0])}, of the other {', '.join(axes[1])}"
-    elif counted[0] != counted[1]:
-        why = "they do not count the same: " + " or ".join(
-            f"{one.what}, unknown areas {one.unplaceable}, "
-            f"{'bounded' if one.bounded else 'not bounded'} by person"
-            for one in counted
-        )
-    elif counted[0].bounded and units[0] != units[1]:
-        why = f"of each person one counts {units[0]}, the other {units[1]}"
-    elif old.manifest == new.manifest:
-        why = "they are the same release"
-    else:
-        return
-    raise ReleaseError(f"these releases are not comparable: {why}")
 
 
 def _asked(

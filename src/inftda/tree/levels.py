@@ -79,10 +79,7 @@ class Marginal:
         return found
 
     def numbers(self, areas: Sequence[NDArray[np.int32]]) -> Ints:
-        """int64: number of each node, by its areas; the last axis runs fastest.
-
-        There must be fewer than 2^62 nodes.
-        """
+        """int64: number of each of fewer than 2^62 nodes, by its areas, the last axis fastest."""
         number = np.zeros(len(areas[0]), np.int64)
         for axis, depth, here in zip(self.axes, self.depths, areas, strict=True):
             number *= axis.hierarchy.n_areas(depth)
@@ -109,6 +106,12 @@ class Marginal:
             so on; and int64 sums.
         """
         above = self.above(leaves)
+        if self.n_nodes <= len(counts):  # added up node by node, without sorting
+            number = self.numbers(above)
+            sums = np.zeros(self.n_nodes, np.int64)
+            np.add.at(sums, number, counts)  # exact, unlike sums of floats
+            number = np.flatnonzero(np.bincount(number))
+            return self.areas_at(number), sums[number]
         if self.n_nodes < 1 << MAX_BITS:  # one key is sorted faster than several
             order = np.argsort(self.numbers(above), kind="stable")
         else:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from inftda.errors import InftdaError
-from inftda.exports import webmaps
+from inftda.exports import spreadsheets
 from inftda.noise.bits import SeededSource
 from inftda.pipeline import release
 from inftda.publication.release import Release
@@ -125,7 +125,7 @@ def test_a_map_without_places_is_refused_with_what_to_do(exported, kind, tmp_pat
 
 
 def test_more_than_a_browser_holds_is_refused(exported, monkeypatch):
-    monkeypatch.setattr(webmaps, "MAX_FLOWS", 10)
+    monkeypatch.setattr(spreadsheets, "MAX_FLOWS", 10)
     with pytest.raises(InftdaError, match="choose a coarser one with `level=`"):
         exported("flowmap")
     assert exported("flowmap", level=["region"])

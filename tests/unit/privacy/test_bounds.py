@@ -25,7 +25,6 @@ from inftda.privacy.bounds import (
 )
 from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import Unit
-from inftda.publication.numbered_cells import NumberedCells
 from inftda.reading.truth import Truth
 from inftda.tree import Axis, Tree
 from inftda.tree.hierarchy import Hierarchy
@@ -473,7 +472,7 @@ def test_bounds_hold_for_releases_with_prices(n_modes):
         for level, bound in zip(tree.levels, bounds, strict=True):
             error = np.zeros(level.n_nodes, np.int64)
             for sign, (areas, value) in ((1, (nodes.areas, nodes.value)), (-1, counts.leaves)):
-                cells = NumberedCells.of(level, areas, value)
-                error[cells.number] += sign * cells.value
+                cells, sums = level.sum_up(areas, value)
+                error[level.numbers(cells)] += sign * sums
             assert error.max() <= bound.over
             assert -error.min() <= bound.under

@@ -7,7 +7,6 @@ from small_release import HEALTH
 
 from inftda import SeededSource, release
 from inftda.demo import make_country
-from inftda.publication.numbered_cells import NumberedCells
 from inftda.publication.reliability import ENOUGH, LevelUse, grades, is_drowned, smallest_usable
 
 BUDGET = {"epsilon": 1, "delta": 1e-8, "source": SeededSource(5)}
@@ -28,23 +27,21 @@ def test_what_is_said_of_a_level_follows_from_the_intervals_of_its_numbers(spars
     tree, (areas, flow) = sparse.tree, sparse.leaves()
     assert [one.level for one in sparse.uses] == list(tree.splitting_levels)
     for one in sparse.uses:
-        cells = NumberedCells.of(one.level, areas, flow)
-        found = sparse.intervals().of(
-            one.level.depths, one.level.areas_at(cells.number), cells.value
-        )
-        is_poor = np.array(grades(cells.value, *found).to_pylist()) == "D"
-        assert one.n_published == len(cells.value)
-        used = cells.value >= one.smallest
+        cells, value = one.level.sum_up(areas, flow)
+        found = sparse.intervals().of(one.level.depths, cells, value)
+        is_poor = np.array(grades(value, *found).to_pylist()) == "D"
+        assert one.n_published == len(value)
+        used = value >= one.smallest
         assert (one.n_used, one.share) == (
             used.sum(),
-            cells.value[used].sum() / cells.value.sum(),
+            value[used].sum() / value.sum(),
         )
-        for n in np.unique(cells.value[used]):
-            here = (cells.value >= n) & (cells.value <= 2 * n)
+        for n in np.unique(value[used]):
+            here = (value >= n) & (value <= 2 * n)
             assert is_poor[here].mean() <= 0.05
-        below = cells.value[~used]
+        below = value[~used]
         if len(below):
-            here = (cells.value >= below.max()) & (cells.value <= 2 * below.max())
+            here = (value >= below.max()) & (value <= 2 * below.max())
             assert is_poor[here].mean() > 0.05, "or the count were smaller"
 
 
