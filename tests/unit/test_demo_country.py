@@ -67,18 +67,6 @@ def test_who_finds_no_job_nearby_goes_further():
     assert (country.origin[0], country.destination[0]) == (0, 5)
 
 
-def test_jobs_attract_in_proportion():
-    residents = np.array([40_000, 0, 0, 0, 0, 0])
-    jobs = np.array([0, 0, 0, 0, 10_000, 30_000])
-    _, end = margins(country_of(residents, jobs))
-    assert end.tolist() == jobs.tolist()
-    # Half of the people, drawn at random, show the same proportion among theirs.
-    halves = country_of(np.array([20_000, 0, 20_000, 0, 0, 0]), jobs)
-    to_last = halves.count[(halves.origin == 0) & (halves.destination == 5)].sum()
-    # Hypergeometric with mean 15,000 and deviation 43; 6 deviations.
-    assert abs(to_last - 15_000) < 6 * 43.3
-
-
 def test_flows_are_distinct_ascending_and_sum_up():
     country = make_country((5, 25, 300), 50_000)
     pair = country.origin.astype(np.int64) * 300 + country.destination

@@ -134,11 +134,3 @@ def test_help_names_every_parameter_and_shows_plain_types():
         parameters = inspect.signature(function).parameters
         assert all(f"\n    {name}: " in inspect.getdoc(function) for name in parameters), word
         assert "Annotated" not in str(inspect.signature(function))
-
-
-def test_what_python_shows_of_estimates_and_levels_is_a_line(measured, estimated):
-    assert repr(estimated).startswith("<estimate in memory: ")
-    assert "flows by origin, destination, 20,000 trips in all" in repr(estimated)
-    assert len(repr(estimated)) < 250
-    assert repr(measured.uses[0]).startswith("<all > region: all flows are usable")
-    assert len(repr(measured.uses)) < 120 * len(measured.uses)

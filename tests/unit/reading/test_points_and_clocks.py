@@ -41,10 +41,6 @@ def counted(source, axes=ENDS, unit=None, **columns):
     return leaf_counts(read_leaves(source, Columns(**columns), axes, unit=unit))
 
 
-def typed(table):
-    return {**table, "at": STAMPS}
-
-
 def parquet(folder, table):
     pq.write_table(table, folder / "trips.parquet")
     return folder / "trips.parquet"
@@ -181,23 +177,6 @@ def test_trips_of_a_person_are_bounded_by_areas():
         found = counted(table, unit=unit, person="who", **POINTS)
         assert sum(found.values()) == 2
         assert {*found.values()} <= most
-
-
-def test_a_release_takes_points_and_times():
-    made = inftda.release(
-        COLUMNS,
-        SQUARES,
-        columns=Columns(
-            origin=("olon", "olat"), destination=("dlon", "dlat"), hour="at", weekday="at"
-        ),
-        rho=1000,
-    )
-    assert [axis.name for axis in made.tree.axes] == ["origin", "destination", "hour", "weekday"]
-    found = made.flows(level={"hour": "part_of_day", "weekday": "all"}, names=True)
-    assert found.column_names == ["origin", "destination", "hour", "hour_name", "flow"]
-    assert found.to_pylist()[0] == {
-        "origin": "a", "destination": "c", "hour": "00-05", "hour_name": "night", "flow": 1,
-    }  # fmt: skip
 
 
 def test_an_end_is_a_column_or_a_point():
