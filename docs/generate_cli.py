@@ -21,7 +21,7 @@ Results go to standard output, progress and messages to standard error.
 |---|---|
 | 0 | done |
 | 2 | wrong usage or input: one message says what, where and what to do |
-| 1 | anything else: interrupted, out of space or memory, a bug |
+| 1 | anything else: interrupted, out of memory, a release that is too new to verify, a bug |
 
 If `release` fails, its message says what was published, charged to a ledger and left on disk.
 

@@ -73,5 +73,17 @@ class ReleaseError(InftdaError):
     """A release folder is missing, damaged, or must not be overwritten."""
 
 
+class UncheckedError(ReleaseError):
+    """No check of a release failed, but this version cannot make all of them.
+
+    Attributes:
+        passed: the checks that passed, in words.
+    """
+
+    def __init__(self, message: str, passed: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.passed = passed
+
+
 class MissingExtraError(InftdaError):
     """An optional library is not installed; the message names the extra that brings it."""

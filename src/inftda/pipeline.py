@@ -43,11 +43,13 @@ from inftda.publication import parquet as tables
 from inftda.publication.agreement import Agreement, TableFit
 from inftda.publication.folder import axis_entries, check_release, write_public_files
 from inftda.publication.manifest import (
+    ALGORITHM,
+    FORMAT,
     MEASUREMENTS_FILE,
     Counting,
     Manifest,
-    TreeEntry,
     checked_edition,
+    software_versions,
 )
 from inftda.publication.measured import NoisyTable
 from inftda.publication.measurements import (
@@ -250,15 +252,21 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
                 tables.write_flows(folder / FLOWS_FILE, tree, released)
             fits = _write_measured(folder, tree, drawn, published)
             manifest = Manifest(
+                format=FORMAT,
+                requires={},
                 private=random.is_secure,
-                guarantee=plan.to_dict(),
-                tree=TreeEntry(axis_entries(tree), tree.order),
+                edition=period,
+                counted=Counting(columns.person is not None, columns.policy, noun),
                 total=released.total,
                 n_flows=len(released.flow),
+                guarantee=plan.stated(),
+                axes=axis_entries(tree),
+                order=tree.order,
                 measurements=measurements if published else "none",
-                counted=Counting(columns.person is not None, columns.policy, noun),
-                edition=period,
-                seed=drawn.seed.hex(),
+                algorithm=ALGORITHM,
+                division_seed=drawn.seed.hex(),
+                files={},
+                software=software_versions(),
             )
             write_public_files(folder, tree, manifest)
             if key is not None:

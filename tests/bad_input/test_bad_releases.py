@@ -33,21 +33,24 @@ def put(*path):
 
 
 LEVEL = ("guarantee", "levels", 0)
-AXIS = ("tree", "axes", 0)
+AXIS = ("axes", 0)
 
 #: What is done to the manifest, and what `verify` says about it. That nothing else passes is
 #: tested among the forged releases.
 MANIFESTS = {
     "no object": (lambda _: "[]", "not that of a release"),
     "cut off": (lambda manifest: json.dumps(manifest)[:300], "damaged"),
-    "of a later format": (put("format", "inftda-release/99"), "another version"),
+    "of a later format": (
+        put("format", "inftda-release/99"),
+        "use that version of inftda or a newer one",
+    ),
     "said to be not private": (put("private", False), "gives no guarantee"),
-    "an endless variance": (put(*LEVEL, "sigma2", "1e999999999"), "must be a fraction"),
+    "an endless variance": (put(*LEVEL, "noise", "squared_scale", "1e999999999"), "squared_scale"),
     "another number of cells": (put(*LEVEL, "cells", 3), "not the one of this tree"),
     "a looser accountant": (put("guarantee", "accountant", "zcdp"), "'zcdp'"),
     "a total with 400 digits": (put("total", 10**400), "total"),
     "another number of flows": (put("n_flows", 10**6), "16 cells"),
-    "a file of the system": (put(*AXIS, "file", "/etc/passwd"), "names other files"),
+    "a file of the system": (put(*AXIS, "file", "/etc/passwd"), "axes[0].file"),
 }
 
 
@@ -97,8 +100,9 @@ def test_a_table_that_is_not_the_one_released_does_not_verify(made, refuse, what
 def seal(folder, **facts):
     """Make the manifest state the flows that are in the folder now."""
     path = folder / "manifest.json"
-    facts["flows_sha256"] = digest(folder / "flows.parquet")
-    path.write_text(json.dumps({**json.loads(path.read_text()), **facts}, indent=2) + "\n")
+    stated = {**json.loads(path.read_text()), **facts}
+    stated["files"] = {name: digest(folder / name) for name in stated["files"]}
+    path.write_text(json.dumps(stated, indent=2) + "\n")
 
 
 @pytest.mark.parametrize("what", ["nothing", "CSV"])
@@ -187,7 +191,7 @@ def test_a_measured_cell_that_is_repeated_is_refused(made, refuse):
     last = rows.slice(len(rows) - 1)
     repeated = pa.concat_tables([rows.slice(0, len(rows) - 2), last, last])
     pq.write_table(repeated, path, compression="zstd")
-    seal(made, measurements_sha256=digest(path))
+    seal(made)
     refuse("estimate", "release", "--out", "x", says="once and in order")
     with pytest.raises(ReleaseError, match="once and in order"):
         open_release(made).in_memory().measurements()

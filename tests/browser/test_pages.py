@@ -8,6 +8,7 @@ import io
 import re
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -574,7 +575,7 @@ def test_a_national_table_opens_in_under_three_seconds_of_work(browser, tmp_path
             "flow": country.count,
         }
     )
-    manifest = replace(made.manifest, n_flows=n, total=int(country.count.sum()))
+    manifest = msgspec.structs.replace(made.manifest, n_flows=n, total=int(country.count.sum()))
     path = report(replace(made, manifest=manifest, table=table), tmp_path / "p.html")
     assert path.stat().st_size < 15e6
     browser.open(path)

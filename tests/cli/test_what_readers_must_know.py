@@ -184,15 +184,15 @@ def test_the_hours_of_the_clock_have_no_outside_unless_it_is_asked_for(done, typ
 
 def test_exactly_as_many_trips_as_everybody_has_leave_nothing_out():
     tree = build_tree({"town": ["1", "2"]})
-    assert Counting(bounded=True).words(Unit(trips=3), tree) == ()
-    assert Counting(bounded=True).words(Unit(trips=3, exactly=False), tree)
+    assert Counting(True, "error", "trips").words(Unit(trips=3), tree) == ()
+    assert Counting(True, "error", "trips").words(Unit(trips=3, exactly=False), tree)
 
 
 @pytest.mark.parametrize(("trips", "said"), [(3, "3 entries of"), (1, "1 entry of")])
 def test_what_is_no_table_of_trips_has_entries(trips, said):
     tree = build_tree(axis={"disease": {"name": ["flu", "gout"]}})
     for what in (Counting.noun(None, tree), "patients"):
-        counted = Counting(bounded=True, what=what)
+        counted = Counting(True, "error", what)
         assert said in counted.words(Unit("add-remove", trips), tree)[0]
 
 
@@ -203,7 +203,7 @@ def test_what_is_no_table_of_trips_has_entries(trips, said):
 def test_what_no_table_can_be_counted_by_does_not_verify(stated, unit, says):
     tree = build_tree({"town": ["1", "2"]})
     with pytest.raises(ReleaseError, match=says):
-        Counting(unplaceable=stated).check(unit, tree)
+        Counting(False, stated, "trips").check(unit, tree)
 
 
 # --- Warnings: from public facts only ---

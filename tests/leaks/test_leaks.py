@@ -197,9 +197,8 @@ def test_temporary_files_are_private_while_they_are_there(watched):
 def test_the_manifest_says_what_was_planned_and_nothing_else(watched):
     manifest = json.loads((watched.work / "out" / "manifest.json").read_text())
     assert set(manifest) == {
-        "format", "private", "mechanism", "options", "guarantee", "tree", "total", "n_flows",
-        "seed", "counted", "edition", "measurements", "flows_sha256", "measurements_sha256",
-        "software",
+        "format", "requires", "private", "edition", "counted", "total", "n_flows", "guarantee",
+        "axes", "order", "measurements", "algorithm", "division_seed", "files", "software",
     }  # fmt: skip
     assert set(manifest["counted"]) == {"bounded", "unplaceable", "what"}
     flows = pq.read_table(watched.work / "out" / "flows.parquet")

@@ -1,6 +1,7 @@
 """The command line: from arguments to function calls and exit codes.
 
-0 is done, 2 is wrong usage or input (one clear message), 1 is anything else.
+0 is done, 2 is wrong usage or input (one clear message), 1 is anything else, such as a release that
+this version cannot verify completely.
 The module of a command is loaded when the command is used, so that help is instant.
 """
 
@@ -18,7 +19,7 @@ import click
 
 from inftda import __version__
 from inftda.cli import output
-from inftda.errors import InftdaError
+from inftda.errors import InftdaError, UncheckedError
 from inftda.util.screen import printable
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
@@ -165,6 +166,8 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one way out for each ki
         context = getattr(problem, "ctx", None)
         about = f" (see {context.command_path} --help)" if context else ""
         return _complain(f"{problem.format_message()}{about}", WRONG_USE)
+    except UncheckedError as problem:  # nothing is wrong with what was given
+        return _complain(str(problem), FAILED)
     except InftdaError as problem:
         return _complain(f"{problem}{_notes(problem)}", WRONG_USE)
     except _WRONG_PATHS as problem:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from inftda.cli import output
 from inftda.cli.answer import Answer
 from inftda.cli.command import Call, command
-from inftda.errors import InftdaError
+from inftda.errors import InftdaError, UncheckedError
 from inftda.estimates.estimate import ESTIMATE, open_estimate
 from inftda.options import Group, Option, Released
 from inftda.pages import change as editions
@@ -127,7 +127,11 @@ def _depths(release: Release, call: Call) -> list[int]:
 def verify(call: Call) -> None:
     """Check a release without trusting its publisher: guarantee, files and published tables."""
     found: list[str] = []
-    checks = call(on_message=found.append)
+    unchecked = None
+    try:
+        checks = call(on_message=found.append)
+    except UncheckedError as problem:
+        checks, unchecked = problem.passed, problem
     folder = call.given["release"]
     release = open_release(folder)
     plan, note = release.manifest.plan, counting_note(release)
@@ -137,8 +141,10 @@ def verify(call: Call) -> None:
         *(("Warning", words) for words in (*warnings(plan, total=release.total), *found)),
         "",
         *(f"ok  {words}" for words in checks),
-        f"{folder}: verified ({len(checks)} checks passed)",
     ])  # fmt: skip
+    if unchecked is not None:
+        raise unchecked
+    output.show([f"{folder}: verified ({len(checks)} checks passed)"])
 
 
 @command()

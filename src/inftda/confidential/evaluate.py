@@ -377,12 +377,10 @@ def _as_released(release: Release) -> Unplaceable | Mapping[str, str]:
 
 def _settings(release: Release) -> dict[str, Any]:
     manifest = release.manifest
-    guarantee = {
-        key: manifest.guarantee.get(key) for key in ("epsilon", "delta", "rho", "accountant")
-    }
+    stated = manifest.guarantee.to_dict()
+    guarantee = {key: stated[key] for key in ("epsilon", "delta", "rho", "accountant")}
     return {
-        "mechanism": manifest.mechanism,
-        "options": dict(manifest.options),
+        "algorithm": manifest.algorithm,
         "private": manifest.private,
         **guarantee,
         "total": manifest.total,

@@ -43,7 +43,6 @@ def registry_entry(
         f"{axis.hierarchy.level_names[-1]})"
         for axis in release.tree.axes
     )
-    options = ", ".join(f"{key} {value}" for key, value in manifest.options.items())
     noise = "; ".join(f"{level.name}: {level.noise}" for level in measured)
     is_many = account is not None and len(account.entries) > 1
     variant = "Approximate DP" if plan.delta else "Pure DP"
@@ -69,7 +68,7 @@ def registry_entry(
         "post_processing": POST_PROCESSING,
         "composition": f"{made_of}; together they give {plan.describe()}.",
         "tuning": f"Yes or no. Counted: {counting_note(release) or 'all rows of the table'}.",
-        "mechanisms": f"{manifest.mechanism} ({options}), with "
+        "mechanisms": f"{manifest.mechanism}, with "
         f"{plan.describe_noise()}. Noise of each level: {noise}",
     }
     if not manifest.private:  # made with a seed, so there is no guarantee

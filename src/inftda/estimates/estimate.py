@@ -4,7 +4,6 @@ This is post-processing of a release with its measurements, so it uses no budget
 can do it.
 """
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from inftda.areas.locations import Gazetteer, unit_vectors
@@ -22,14 +22,17 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.estimates.model import Fit
 from inftda.options import Centroids, Option, Released, Threads, documented
 from inftda.publication.agreement import TableFit, fit_table, table_fits
-from inftda.publication.folder import areas_names, places_name, read_tree, write_areas
+from inftda.publication.folder import digests, read_tree, write_areas
 from inftda.publication.manifest import (
     MAX_BYTES,
-    AxisEntry,
-    Counts,
-    Manifest,
-    Software,
-    Version,
+    Axes,
+    Files,
+    MadeBy,
+    Order,
+    Requires,
+    Sha256,
+    check_counts,
+    check_listed,
     check_plain,
     digest,
     software_versions,
@@ -59,11 +62,11 @@ from inftda.util.files import (
     is_plain,
     whole_folder,
 )
+from inftda.util.formats import Record, decode
 from inftda.util.tabular import as_arrow, as_numpy
 
-#: Bumped when a reader of the old format could misunderstand the new one.
+#: Format of the folder; bumped when a reader of the old one could misunderstand the new one.
 FORMAT: Final = "inftda-estimate/1"
-KIND: Final = "inftda-estimate"
 NOTICE: Final = (
     "Model-based estimates from the measurements of a release: good on average, not guaranteed, "
     "and a listed flow need not exist. The guaranteed table is the release."
@@ -73,76 +76,50 @@ ESTIMATE: Final = "estimate"
 VALUES: Final = (ESTIMATE, LOW, HIGH)
 
 
-class LevelModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The model of one level.
+class LevelModel(Record, frozen=True, kw_only=True):
+    """The model of one level."""
 
-    Attributes:
-        level: its name.
-        sigma: standard deviation of the noise of its measurements.
-        spread: of the counts around their means.
-        zeros: how many of them are zero; see `inftda.estimates.prior`.
-        same: factor of the area that contains the other end of the trip.
-    """
-
-    level: str
-    sigma: float
-    spread: float
-    zeros: float
-    same: float
+    level: Annotated[str, Meta(description="name of the level")]
+    standard_deviation: Annotated[
+        float, Meta(description="standard deviation of the noise of its measurements")
+    ]
+    spread: Annotated[float, Meta(description="spread of the counts around their means")]
+    zeros: Annotated[float, Meta(description="part of the counts that are zero")]
+    same: Annotated[
+        float, Meta(description="factor of the area that contains the other end of the trip")
+    ]
 
 
-class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The model behind the numbers.
+class Model(Record, frozen=True, kw_only=True):
+    """The model behind the numbers."""
 
-    Attributes:
-        locations: whether distances were used.
-        seed: decided which numbers were rounded up.
-        levels: coarse to fine.
-    """
-
-    locations: bool
-    seed: int
-    levels: tuple[LevelModel, ...]
+    locations: Annotated[bool, Meta(description="whether distances were used")]
+    seed: Annotated[int, Meta(description="decided which numbers were rounded up")]
+    levels: Annotated[tuple[LevelModel, ...], Meta(description="coarse to fine")]
 
 
-class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The contents of the `manifest.json` of an estimate; the first four are always the same.
+class EstimateManifest(Record, frozen=True, kw_only=True):
+    """The contents of the `manifest.json` of an estimate."""
 
-    Attributes:
-        format: of the folder.
-        kind: the kind of folder.
-        model_based: that it is no release.
-        notice: how to interpret the numbers.
-        private: whether the release is private; False if it was made with a seed.
-        release_sha256: digest of the manifest of the release it was made from.
-        model: parameters of the model.
-        axes: the axes of the table.
-        order: axis names in the order of refinement.
-        counts: noun for the counted entries, from the release.
-        total: sum of all estimates, which is that of the release.
-        n_rows: number of rows.
-        estimate_sha256: digest of the table; empty while it is in memory only.
-        software: versions of the software that made it.
-    """
+    format: Annotated[Literal["inftda-estimate/1"], Meta(description="format of the folder")]
+    requires: Requires
+    notice: Annotated[str, Meta(description="how to interpret the numbers")]
+    private: Annotated[bool, Meta(description="false if the release was made with a seed")]
+    release_sha256: Annotated[
+        Sha256, Meta(description="SHA-256 of the manifest of the release it was made from")
+    ]
+    counts: Annotated[str, Meta(description="what the numbers count, as in the release")]
+    total: Annotated[int, Meta(description="sum of all estimates, which is that of the release")]
+    n_rows: Annotated[int, Meta(description="number of rows")]
+    axes: Axes
+    order: Order
+    model: Annotated[Model, Meta(description="parameters of the model")]
+    files: Files
+    software: MadeBy
 
-    format: Literal["inftda-estimate/1"] = FORMAT
-    kind: str = KIND
-    model_based: bool = True
-    notice: str = NOTICE
-    private: bool
-    release_sha256: str
-    model: Model
-    axes: tuple[AxisEntry, ...]
-    order: tuple[str, ...]
-    counts: Counts
-    total: int
-    n_rows: int
-    estimate_sha256: str = ""
-    software: dict[Software, Version] = msgspec.field(default_factory=software_versions)
-
-    def to_text(self) -> str:
-        """Return the contents of `manifest.json`."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode() + "\n"
+    def __post_init__(self) -> None:
+        check_listed(self.axes, self.files, [ESTIMATE_FILE])
+        check_counts(self.counts)
 
     @classmethod
     def read(cls, folder: Path) -> "EstimateManifest":
@@ -150,11 +127,10 @@ class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         path = folder / MANIFEST_FILE
         content = path.read_bytes() if is_plain(path) and path.stat().st_size <= MAX_BYTES else b""
         try:
-            return msgspec.json.decode(content, type=cls)
-        except (RecursionError, msgspec.MsgspecError) as problem:
+            return decode(content, cls, FORMAT)
+        except ReleaseError as problem:
             raise ReleaseError(
-                f"{str(folder)!r} is not an estimate: its manifest is not of format {FORMAT!r} "
-                f"({problem}); make one with `inftda estimate`"
+                f"{str(folder)!r} is not an estimate: {problem}; make one with `inftda estimate`"
             ) from None
 
 
@@ -269,7 +245,7 @@ class Estimate:
 
     def check_release(self, release: Release) -> None:
         """Refuse any release but the one it was made from."""
-        if self.manifest.release_sha256 != release_digest(release.manifest):
+        if self.manifest.release_sha256 != release.manifest.sha256:
             raise ReleaseError(
                 "the estimate was made from another release; make it again from this one with "
                 "`inftda estimate`"
@@ -308,14 +284,19 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
     model, columns, fits = _fitted(opened, points, seed, threads)
     table = _table(opened.tree, columns)
     manifest = EstimateManifest(
+        format=FORMAT,
+        requires={},
+        notice=NOTICE,
         private=opened.manifest.private,
-        release_sha256=release_digest(opened.manifest),
-        model=model,
-        axes=opened.manifest.tree.axes,
-        order=opened.manifest.tree.order,
+        release_sha256=opened.manifest.sha256,
         counts=opened.manifest.counts,
         total=opened.total if len(table) else 0,
         n_rows=len(table),
+        axes=opened.manifest.axes,
+        order=opened.manifest.order,
+        model=model,
+        files={},
+        software=software_versions(),
     )
     made = Estimate(manifest, opened.tree, table, fits)
     return made if out is None else _save(made, Path(out), force=force)
@@ -337,9 +318,9 @@ def open_estimate(path: Estimate | str | Path) -> Estimate:
         raise ReleaseError(f"there is no folder {str(folder)!r}; check the path")
     check_plain(folder, (MANIFEST_FILE, ESTIMATE_FILE))
     manifest = EstimateManifest.read(folder)
-    tree = read_tree(folder, manifest.axes, manifest.order)
+    tree = read_tree(folder, manifest.axes, manifest.order, manifest.files)
     table = folder / ESTIMATE_FILE
-    if not _is_written(table, tree, manifest.estimate_sha256):
+    if not _is_written(table, tree, manifest.files[ESTIMATE_FILE]):
         raise ReleaseError(
             f"{ESTIMATE_FILE} of {str(folder)!r} does not match its manifest: it was edited or "
             "damaged; make it again with `inftda estimate`"
@@ -353,9 +334,7 @@ def _check_replaceable(folder: Path) -> None:
         manifest = EstimateManifest.read(folder)
     except ReleaseError as problem:
         raise ReleaseError(f"{str(folder)!r} is not replaced: {problem}") from None
-    # Not those that the manifest names: anything in the folder would be one of these then.
-    areas = areas_names([axis.fingerprint for axis in manifest.axes])
-    own = {MANIFEST_FILE, ESTIMATE_FILE, *areas, *map(places_name, areas)}
+    own = {MANIFEST_FILE, *manifest.files}
     others = sorted(
         path.name for path in folder.iterdir() if path.name not in own or not is_plain(path)
     )
@@ -370,11 +349,8 @@ def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
     is_public = made.manifest.private
     with whole_folder(out, force=force, check=_check_replaceable, is_public=is_public) as folder:
         pq.write_table(made.table, folder / ESTIMATE_FILE, compression="zstd")
-        manifest = msgspec.structs.replace(
-            made.manifest,
-            axes=write_areas(folder, made.tree),
-            estimate_sha256=digest(folder / ESTIMATE_FILE),
-        )
+        files = digests(folder, [ESTIMATE_FILE, *write_areas(folder, made.tree)])
+        manifest = msgspec.structs.replace(made.manifest, files=files)
         (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
     return replace(made, manifest=manifest, table=out / ESTIMATE_FILE)
 
@@ -400,11 +376,11 @@ def _fitted(
     low, high = release.intervals().of(release.tree.levels[-1].depths, areas, value)
     levels = tuple(
         LevelModel(
-            level.layer.level.name,
-            level.layer.sigma,
-            level.posterior.spread,
-            level.posterior.zeros,
-            level.shares.same,
+            level=level.layer.level.name,
+            standard_deviation=level.layer.sigma,
+            spread=level.posterior.spread,
+            zeros=level.posterior.zeros,
+            same=level.shares.same,
         )
         for level in fit.levels
     )
@@ -413,7 +389,8 @@ def _fitted(
             "no model with finite parameters fits the measurements; check the release with "
             "`inftda verify`"
         )
-    return Model(bool(points), seed, levels), [*areas, value, low, high], fits
+    model = Model(locations=bool(points), seed=seed, levels=levels)
+    return model, [*areas, value, low, high], fits
 
 
 def _table(tree: Tree, columns: list[NDArray[Any]]) -> pa.Table:
@@ -437,8 +414,3 @@ def _is_written(table: Path, tree: Tree, sha256: str) -> bool:
         return digest(table) == sha256 and pq.read_schema(table).equals(schema)
     except (pa.ArrowException, OSError):
         return False
-
-
-def release_digest(manifest: Manifest) -> str:
-    """Identifies a release: the digest of its manifest."""
-    return hashlib.sha256(manifest.to_text().encode()).hexdigest()

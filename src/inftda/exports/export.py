@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from inftda import __version__
 from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError, ReleaseError
-from inftda.estimates.estimate import Estimate, open_estimate, release_digest
+from inftda.estimates.estimate import Estimate, open_estimate
 from inftda.exports.contents import ExportData, Resource, chosen_levels
 from inftda.exports.gis import write_geojson, write_geopackage
 from inftda.exports.matrices import write_omx
@@ -189,18 +189,17 @@ def _describe(
         caveats += [_ZEROS, _NOISE_ONLY]
         guarantee = {
             "private": source.manifest.private,
-            "mechanism": source.manifest.mechanism,
             "statement": plan.describe(),
-            "unit": source.manifest.protected,
+            "privacy_unit": source.manifest.protected,
             "epsilon": plan.epsilon,
             "delta": plan.delta,
             "rho": str(plan.rho),
         }
-        facts = {"guarantee": guarantee, "release_sha256": release_digest(source.manifest)}
+        facts = {"guarantee": guarantee, "release_sha256": source.manifest.sha256}
     else:
         what, words = "Estimated flows", ""
         caveats += [_ESTIMATED, _NOISE_ONLY]
-        facts = {"estimate": json.loads(source.manifest.to_text())}
+        facts = {"estimate": source.manifest.to_dict()}
     return {
         "name": "inftda-export",
         "title": title or what,

@@ -226,10 +226,6 @@ class Noise:
         squares: NDArray[np.float64] = known[np.minimum(np.abs(off), most).astype(np.int64)]
         return squares
 
-    def to_dict(self) -> dict[str, str | float]:
-        """As it is written to a manifest; `sigma` is for people."""
-        return {"family": self.family, "sigma": self.sigma, "sigma2": str(self.square)}
-
     def __str__(self) -> str:
         if self.is_laplace:
             b = float(self.scale)

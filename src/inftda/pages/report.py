@@ -5,7 +5,7 @@ It shows the release, its manifest and values computed from them; it never sees 
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Annotated
 
 from inftda.errors import InftdaError
@@ -169,15 +169,14 @@ def _accuracy(release: Release) -> dict[str, object]:
 
 def _technical(release: Release) -> dict[str, object]:
     manifest, plan = release.manifest, release.manifest.plan
-    options = ", ".join(f"{key} {value}" for key, value in manifest.options.items())
     edition = {"Edition": manifest.edition} if manifest.edition else {}
     facts = edition | {
         "Guarantee": plan.describe(),
         "Noise": plan.describe_noise(),
         "Privacy unit": manifest.protected,
         "Counted": counting_note(release) or "all rows of the table",
-        "Mechanism": f"{manifest.mechanism} ({options})" if options else manifest.mechanism,
-        "Order of refinement": ", ".join(manifest.tree.order),
+        "Mechanism": manifest.mechanism,
+        "Order of refinement": ", ".join(manifest.order),
         "Areas": "; ".join(_describe_areas(release)),
         "Software": ", ".join(f"{name} {version}" for name, version in manifest.software.items()),
     }
@@ -187,13 +186,13 @@ def _technical(release: Release) -> dict[str, object]:
 
 def _describe_areas(release: Release) -> list[str]:
     lines = []
-    for axis, entry in zip(release.tree.axes, release.manifest.tree.axes, strict=True):
+    for axis, entry in zip(release.tree.axes, release.manifest.axes, strict=True):
         sizes = " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} ".join(
             f"{axis.hierarchy.n_areas(level):,} {name}"
             for level, name in enumerate(axis.hierarchy.level_names, start=1)
         )
-        file = PurePath(entry.file).name
-        lines.append(f"{axis.name}: {sizes} ({file}, SHA-256 {entry.fingerprint[:16]}…)")
+        found = release.manifest.files[entry.file][:16]
+        lines.append(f"{axis.name}: {sizes} ({entry.file}, SHA-256 {found}…)")
     return lines
 
 

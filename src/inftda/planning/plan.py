@@ -293,7 +293,7 @@ class Outlook:
         for level in described["levels"]:
             level["max_error"] = self.errors[level["index"]]
         widths = self._half_widths()
-        for table in described.get("tables", []):
+        for table in described["cross_tables"]:
             table["half_width"] = widths.get(tuple(table["depths"]))
         said = {"wanted": self.wanted(), "warnings": self.warnings()}
         described["splits"] = [split.to_dict() for split in self.splits]

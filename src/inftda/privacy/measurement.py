@@ -2,29 +2,18 @@
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
-import msgspec
+from msgspec.structs import asdict
 
 from inftda.errors import BudgetError
-from inftda.noise.distribution import Family, Noise
+from inftda.noise.distribution import Noise
+from inftda.privacy.records import StatedLevel, StatedNoise, StatedTable
 from inftda.privacy.unit import Sensitivity, Unit
 from inftda.tree import CrossTable, TreeLevel
+from inftda.util.exact_numbers import exact_number
 
 #: Key of a measurement in a plan: the number of a level, or the depths of a cross table's axes.
 Key = int | tuple[int, ...]
-
-
-class Stated(msgspec.Struct):
-    """A measurement as a manifest states it, without what follows from the rest of the plan."""
-
-    index: int
-    name: str
-    cells: int
-    squared_sensitivity: int
-    family: Family
-    sigma2: Fraction
-    depths: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +55,16 @@ class Measurement:
         )
 
     @classmethod
-    def from_stated(cls, stated: Stated, unit: Unit) -> "Measurement":
+    def from_stated(cls, stated: StatedLevel, unit: Unit) -> "Measurement":
         """The measurement that a manifest states."""
         sides = unit.sides(stated.index)
         return cls(
             index=stated.index,
             name=stated.name,
             cells=stated.cells,
-            noise=Noise(stated.sigma2, stated.family),
+            noise=Noise(exact_number(stated.noise.squared_scale), stated.noise.distribution),
             sensitivity=Sensitivity(stated.squared_sensitivity, sides, unit.trips),
-            cross=stated.depths,
+            cross=stated.depths if isinstance(stated, StatedTable) else (),
         )
 
     @property
@@ -135,15 +124,21 @@ class Measurement:
         """Exact cost in pure differential privacy; only with Laplace noise."""
         return self.noise.epsilon(self.sensitivity.l1)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As it is written to a manifest; `sigma` and `sensitivity` are for people."""
-        return {
-            "index": self.index,
-            "name": self.name,
-            "cells": self.cells,
-            "sensitivity": self.sensitivity.l2,
-            "squared_sensitivity": self.sensitivity.squared,
-            **self.noise.to_dict(),
-            "rho": str(self.rho),
-            **({"depths": list(self.cross)} if self.cross else {}),
-        }
+    def stated(self) -> StatedLevel:
+        """As a manifest states it."""
+        return StatedLevel(
+            index=self.index,
+            name=self.name,
+            cells=self.cells,
+            squared_sensitivity=self.sensitivity.squared,
+            noise=StatedNoise(
+                distribution=self.noise.family,
+                squared_scale=str(self.noise.square),
+                standard_deviation=self.noise.sigma,
+            ),
+            rho=str(self.rho),
+        )
+
+    def stated_table(self) -> StatedTable:
+        """As a manifest states it, if it is a cross table."""
+        return StatedTable(**asdict(self.stated()), depths=self.cross)

@@ -7,13 +7,11 @@ noise that was drawn is accounted for.
 A plan must never depend on trips.
 """
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import zip_longest
 from typing import Any, Final
 
 import msgspec
@@ -36,15 +34,16 @@ from inftda.privacy.accounting import (
     with_noise,
 )
 from inftda.privacy.guarantee import Guarantee
-from inftda.privacy.measurement import Key, Measurement, Stated
-from inftda.privacy.unit import UNIT_KEYS, Sensitivity, Unit
+from inftda.privacy.measurement import Key, Measurement
+from inftda.privacy.records import StatedPlan, StatedUnit
+from inftda.privacy.unit import Sensitivity, Unit
 from inftda.tree import CrossTable, Tree, TreeLevel
 from inftda.util.exact_numbers import (
     checked_delta,
-    decode_fraction,
     exact_number,
     rounded_up,
 )
+from inftda.util.formats import difference
 
 #: One of `SPLITS`, or weights in order of levels.
 Split = str | Sequence[Fraction | float]
@@ -295,75 +294,60 @@ class Plan:
             )
         return f"{describe_noise([*above, finest])} at every level"
 
+    def stated(self) -> StatedPlan:
+        """As a manifest states it."""
+        return StatedPlan(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            rho=str(self.rho),
+            accountant=self.accountant,
+            privacy_unit=StatedUnit(**self.unit.to_dict()),
+            levels=tuple(level.stated() for level in self.levels),
+            cross_table_share=str(self.across),
+            cross_tables=tuple(table.stated_table() for table in self.tables),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON: fractions as text, so nothing is rounded."""
-        across: dict[str, Any] = {}
-        if self.across:
-            tables = [table.to_dict() for table in self.tables]
-            across = {"across": str(self.across), "tables": tables}
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "rho": str(self.rho),
-            "accountant": self.accountant,
-            **self.unit.to_dict(),
-            "levels": [level.to_dict() for level in self.levels],
-            **across,
-        }
+        return self.stated().to_dict()
 
     @classmethod
     def from_dict(cls, data: Any) -> "Plan":
-        """Inverse of `to_dict`; recomputes the guarantee.
-
-        Noise and guarantee are read from the data. All else is computed from them and compared
-        with the data.
-        """
-        stated = data if isinstance(data, dict) else {}
-        unit = {key: stated.get(key) for key in UNIT_KEYS}
+        """Inverse of `to_dict`; recomputes the guarantee."""
         try:
-            known = msgspec.convert({**stated, "unit": unit}, _StatedPlan, dec_hook=decode_fraction)
+            stated = msgspec.convert(data, StatedPlan)
         except msgspec.ValidationError as problem:
             raise BudgetError(
                 f"the plan is not readable: {problem}; it was edited or damaged"
             ) from None
-        plan = known.plan()
+        return cls.from_stated(stated)
+
+    @classmethod
+    def from_stated(cls, stated: StatedPlan) -> "Plan":
+        """Read a plan and recompute the guarantee.
+
+        Noise and guarantee are read from the record. All else is computed from them and compared
+        with the record.
+        """
+        unit = Unit.from_dict(stated.privacy_unit.to_dict())
+        try:
+            levels, tables = (
+                tuple(Measurement.from_stated(one, unit) for one in measured)
+                for measured in (stated.levels, stated.cross_tables)
+            )
+            across = exact_number(stated.cross_table_share)
+        except ZeroDivisionError:
+            raise BudgetError("the plan has a fraction over 0; it was edited or damaged") from None
+        plan = cls(unit, stated.accountant, stated.epsilon, stated.delta, levels, across, tables)
         plan.check_parts()
         try:
-            follows = plan.to_dict()
+            follows = plan.stated()
         except ValueError:  # rho has more digits than Python writes
             raise BudgetError("the plan has a rho that is too long; it was edited") from None
-        texts = (json.dumps(of, indent=1).splitlines() for of in (stated, follows))
-        for found, expected in zip_longest(*texts, fillvalue=""):
-            if found != expected:
-                raise BudgetError(
-                    f"the plan states {found.strip()[:60]!r}, where {expected.strip()[:60]!r} "
-                    "follows from the rest of it; it was edited, or written by another version of "
-                    "inftda"
-                )
+        if stated != follows:
+            raise BudgetError(f"the plan does not follow: {difference(stated, follows)}")
         plan.verify()
         return plan
-
-
-class _StatedPlan(msgspec.Struct):
-    """The stated part of a plan in a manifest; all else follows from it."""
-
-    unit: Unit
-    accountant: str
-    epsilon: float | None
-    delta: float | None
-    levels: tuple[Stated, ...]
-    across: Fraction = Fraction(0)
-    tables: tuple[Stated, ...] = ()
-
-    def plan(self) -> Plan:
-        """The plan itself."""
-        levels, tables = (
-            tuple(Measurement.from_stated(stated, self.unit) for stated in measured)
-            for measured in (self.levels, self.tables)
-        )
-        return Plan(
-            self.unit, self.accountant, self.epsilon, self.delta, levels, self.across, tables
-        )
 
 
 def make_plan(  # noqa: PLR0913 - three ways to state a budget

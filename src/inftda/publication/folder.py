@@ -7,11 +7,11 @@ empty text or not-a-number, so every cell has a value. Readers need not trust th
 bytes follow from the areas, and nothing else fits into them.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,20 +21,21 @@ from inftda.areas.wkb import check_outlines
 from inftda.errors import HierarchyError, InftdaError, ReleaseError
 from inftda.publication.manifest import (
     DAMAGED,
-    GET_AGAIN,
-    MEASUREMENTS_FILE,
     SIGNATURE_FILE,
     AxisEntry,
     Manifest,
+    areas_names,
     check_digest,
     check_plain,
     digest,
+    places_name,
 )
 from inftda.publication.parquet import row_groups
 from inftda.tree import Axis, Tree
 from inftda.tree.hierarchy import Hierarchy
 from inftda.tree.places import MAX_NAME, Places
-from inftda.util.files import FLOWS_FILE, JUNK, MANIFEST_FILE, is_plain
+from inftda.util.files import JUNK, MANIFEST_FILE, is_plain
+from inftda.util.formats import GET_AGAIN
 from inftda.util.tabular import as_arrow, repeated
 
 SCHEMA: Final = pa.schema(
@@ -151,31 +152,11 @@ def _from_table(table: pa.Table, hierarchy: Hierarchy) -> Places:
     )
 
 
-def areas_names(fingerprints: Sequence[str]) -> tuple[str, ...]:
-    """File with the areas of each axis: one for all if they have the same areas.
-
-    >>> areas_names(["a", "a"]), areas_names(["a", "b"])
-    (('areas.csv', 'areas.csv'), ('areas-1.csv', 'areas-2.csv'))
-    """
-    if len(set(fingerprints)) == 1:
-        return ("areas.csv",) * len(fingerprints)
-    return tuple(f"areas-{number}.csv" for number in range(1, len(fingerprints) + 1))
-
-
-def places_name(areas_file: str) -> str:
-    """File with names, locations and outlines of the areas that a file lists, if there is one.
-
-    >>> places_name("areas.csv"), places_name("areas-2.csv")
-    ('places.parquet', 'places-2.parquet')
-    """
-    return areas_file.removesuffix(".csv").replace("areas", "places", 1) + ".parquet"
-
-
 def axis_entries(tree: Tree) -> tuple[AxisEntry, ...]:
     """Entries of a manifest for the axes of a tree."""
     files = areas_names([axis.hierarchy.fingerprint for axis in tree.axes])
     return tuple(
-        AxisEntry(axis.name, axis.hierarchy.level_names, file, axis.hierarchy.fingerprint)
+        AxisEntry(name=axis.name, levels=axis.hierarchy.level_names, file=file)
         for axis, file in zip(tree.axes, files, strict=True)
     )
 
@@ -189,50 +170,49 @@ def areas_text(hierarchy: Hierarchy) -> bytes:
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return] # untyped library
 
 
-def write_areas(folder: Path, tree: Tree) -> tuple[AxisEntry, ...]:
-    """Write the areas of all axes and their places; return their entries for a manifest."""
-    entries = []
+def write_areas(folder: Path, tree: Tree) -> list[str]:
+    """Write the areas of all axes and their places; return the names of their files."""
+    names = []
     for entry, axis in zip(axis_entries(tree), tree.axes, strict=True):
         (folder / entry.file).write_bytes(areas_text(axis.hierarchy))
         places = folder / places_name(entry.file)
         # If axes have the same areas, places come from the first axis that has any.
         if not axis.hierarchy.places.is_empty and not places.exists():
             save_places(places, axis.hierarchy)
-        entries.append((entry, places))
-    return tuple(
-        replace(
-            entry,
-            areas_sha256=digest(folder / entry.file),
-            places_sha256=digest(places) if places.exists() else "",
-        )
-        for entry, places in entries
-    )
+        names += [path for path in (entry.file, places.name) if (folder / path).exists()]
+    return names
 
 
-def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) -> Tree:
-    """Read the tree of a release, or of an estimate, with the areas of its folder."""
-    files = areas_names([axis.fingerprint for axis in entries])
-    if files != tuple(axis.file for axis in entries):
+def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """SHA-256 of files of a folder, by name, as a manifest lists them."""
+    return {name: digest(folder / name) for name in sorted({*names})}
+
+
+def read_tree(
+    folder: Path, axes: Sequence[AxisEntry], order: Sequence[str], files: Mapping[str, str]
+) -> Tree:
+    """Read the tree of a release or an estimate from the areas in its folder."""
+    names = [axis.file for axis in axes]
+    with_places = {name for name in names if places_name(name) in files}
+    own = sorted({*names, *map(places_name, with_places)})
+    check_plain(folder, own)
+    for name in own:
+        check_digest(folder / name, files)
+    read = {name: _read_areas(folder / name) for name in names}
+    found = [read[name] for name in names]
+    if areas_names([one.fingerprint for one in found]) != tuple(names):
         raise ReleaseError(
-            f"the manifest names other files for the areas than {', '.join(files)}; it was edited"
+            "the manifest names other files for the areas than a release does; it was edited"
         )
-    check_plain(folder, {*files, *map(places_name, files)})
-    with_places = {axis.file for axis in entries if axis.places_sha256}
-    for axis in entries:
-        check_digest(folder / axis.file, axis.areas_sha256)
-        if axis.file in with_places:
-            check_digest(folder / places_name(axis.file), axis.places_sha256)
-    read = {name: _read_areas(folder / name) for name in files}
-    for file in with_places:
-        read[file] = read[file].with_places(read_places(folder / places_name(file), read[file]))
-    for axis in entries:
-        found = read[axis.file]
-        if (found.fingerprint, found.level_names) != (axis.fingerprint, axis.levels):
+    for axis, hierarchy in zip(axes, found, strict=True):
+        if hierarchy.level_names != axis.levels:
             raise ReleaseError(
-                f"{axis.file} is not the hierarchy the manifest of {str(folder)!r} states for "
-                f"axis {axis.name!r}; {GET_AGAIN}"
+                f"{axis.file} does not have the levels that the manifest of {str(folder)!r} states "
+                f"for axis {axis.name!r}; {GET_AGAIN}"
             )
-    return Tree.build([Axis(axis.name, read[axis.file]) for axis in entries], order)
+    for name in with_places:
+        read[name] = read[name].with_places(read_places(folder / places_name(name), read[name]))
+    return Tree.build([Axis(axis.name, read[axis.file]) for axis in axes], order)
 
 
 def _read_areas(file: Path) -> Hierarchy:
@@ -262,25 +242,14 @@ def check_release(folder: Path) -> None:
 
 def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     """Write all files of a release except its numbers, which are written before."""
-    has_measurements = manifest.measurements != "none"
-    manifest = replace(
-        manifest,
-        tree=replace(manifest.tree, axes=write_areas(folder, tree)),
-        flows_sha256=digest(folder / FLOWS_FILE),
-        measurements_sha256=digest(folder / MEASUREMENTS_FILE) if has_measurements else "",
-    )
+    files = digests(folder, [*manifest.tables, *write_areas(folder, tree)])
+    manifest = msgspec.structs.replace(manifest, files=files)
     (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
 
 
 def own_files(folder: Path, manifest: Manifest) -> list[Path]:
     """Plain files in a folder that belong to its release."""
-    axes = manifest.tree.axes
-    # Not the files that the manifest names: anything in the folder could be one of these.
-    areas = areas_names([axis.fingerprint for axis in axes])
-    own = {MANIFEST_FILE, SIGNATURE_FILE, FLOWS_FILE, *areas}
-    own |= {places_name(file) for file, axis in zip(areas, axes, strict=True) if axis.places_sha256}
-    if manifest.measurements != "none":
-        own.add(MEASUREMENTS_FILE)
+    own = {MANIFEST_FILE, SIGNATURE_FILE, *manifest.files}
     return [path for path in sorted(folder.iterdir()) if path.name in own and is_plain(path)]
 
 

@@ -1,70 +1,65 @@
 """The manifest of a release: the guarantee, the noise of each level, the axes.
 
-Public by construction: everything here is a parameter, or computed from the released table.
-A manifest is a typed record, and its text follows from it bit for bit. So a file that gives other
-text when it is read and written again was edited: it states a key twice, or one that is not
-known, or has blanks or numbers that a release does not write.
+Public by construction: everything here is a parameter, or computed from the released table. The
+manifest is a record (`inftda.util.formats`), from which the reference and the published JSON Schema
+are generated.
 """
 
 import hashlib
-import json
 import os
 import platform
 import re
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import version
-from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal
 
-import msgspec
 import pyarrow as pa
+from msgspec import Meta
 
 from inftda import __version__
 from inftda.errors import InftdaError, ReleaseError
 from inftda.privacy.noise_plan import Plan
+from inftda.privacy.records import StatedPlan
 from inftda.privacy.unit import Unit
 from inftda.tree import DESTINATION, ORIGIN, Tree
 from inftda.tree.hierarchy import OUTSIDE
-from inftda.util.files import is_plain
+from inftda.util.files import FLOWS_FILE, is_plain
+from inftda.util.formats import END, GET_AGAIN, Name, Record, Version, decode
 
+#: Format of the folder; bumped when a reader of the old one could misunderstand the new one.
+FORMAT: Final = "inftda-release/1"
+#: Number of the division of noisy counts; a change of its results takes the next number, and
+#: `verify` keeps repeating the earlier ones.
+ALGORITHM: Final = 1
 MEASUREMENTS_FILE: Final = "measurements.parquet"
 #: Signature of the manifest, if the release is signed.
 SIGNATURE_FILE: Final = "manifest.sig"
-#: Remedy for a release that is not as it was published.
-GET_AGAIN: Final = "get the release again from its publisher"
 #: Cause and remedy for a damaged release.
 DAMAGED: Final = f"it was edited or damaged: {GET_AGAIN}"
 #: What numbers count unless something else is said: in a table of trips, and in any other.
 TRIPS, ENTRIES = "trips", "entries"
 _NOUN: Final = r"[^\W\d_][\w '-]{0,39}"
-Noun = Annotated[str, msgspec.Meta(pattern=rf"^{_NOUN}\Z")]
-#: A noun, preceded by "counted" if rows may be left out; see `Manifest.counts`.
-Counts = Annotated[str, msgspec.Meta(pattern=rf"^(counted )?{_NOUN}\Z")]
 _EDITION: Final = r"([A-Za-z0-9][A-Za-z0-9._-]{0,39})?"
-Edition = Annotated[str, msgspec.Meta(pattern=rf"^{_EDITION}\Z")]
-#: Statements about the mechanism that makes releases.
-OPTIONS = {"noise": "table", "objective": "intopt"}
 #: Far more than any manifest has.
 MAX_BYTES = 16 << 20
 #: Far more than can be released; beyond it sums would wrap around.
-Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
-Library = Literal["numpy", "numba", "cryptography", "python-flint"]
-#: What a manifest states versions of; one of another version of inftda may state fewer.
-Software = Literal["python", "inftda", "arrow", Library]
-Version = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z.+!_-]{1,80}\Z")]
+_SIZE: Final = Meta(ge=0, le=1 << 62)
+Sha256 = Annotated[str, Meta(pattern=rf"^[0-9a-f]{{64}}{END}")]
+_NUMBERED: Final = r"(-[1-9][0-9]{0,3})?"
+AreasFile = Annotated[str, Meta(pattern=rf"^areas{_NUMBERED}\.csv{END}")]
+_TABLES: Final = "flows|measurements|estimate|places" + _NUMBERED
+OwnFile = Annotated[str, Meta(pattern=rf"^(areas{_NUMBERED}\.csv|({_TABLES})\.parquet){END}")]
+Software = dict[Name, Version]
+#: Libraries whose versions are stated, besides Arrow.
+LIBRARIES: Final = ("numpy", "numba", "cryptography", "python-flint")
 
 
-def software_versions() -> dict[Software, Version]:
+def software_versions() -> Software:
     """Versions of Python and of the libraries a release depends on."""
-    libraries: dict[Software, Version] = {name: version(name) for name in get_args(Library)}
-    made_by: dict[Software, Version] = {
-        "python": platform.python_version(),
-        "inftda": __version__,
-    }
-    return made_by | libraries | {"arrow": arrow_version()}
+    made_by = {"inftda": __version__, "python": platform.python_version()}
+    return made_by | {name: version(name) for name in LIBRARIES} | {"arrow": arrow_version()}
 
 
 def arrow_version() -> str:
@@ -73,46 +68,67 @@ def arrow_version() -> str:
     return f"{build.version}+{build.package_kind or 'source'}"
 
 
-@dataclass(frozen=True)
-class AxisEntry:
-    """One axis: its name, the levels of its hierarchy, and the file that lists its areas.
-
-    `areas_sha256` is the digest of that file, `places_sha256` that of the file with names,
-    locations and outlines; empty without one.
-    """
-
-    name: str
-    levels: tuple[str, ...]
-    file: str
-    fingerprint: str
-    areas_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
-    places_sha256: str = field(default="", compare=False)
+def _said(text: str) -> Meta:
+    return Meta(description=text)
 
 
-@dataclass(frozen=True)
-class TreeEntry:
-    """The axes, and their names in the order of refinement."""
+Requires = Annotated[
+    dict[Name, Version],
+    _said("features that a reader must know, each with the first version of inftda that does"),
+]
+Order = Annotated[
+    tuple[str, ...], _said("order of refinement: names of axes, one mention for each level")
+]
+Files = Annotated[
+    dict[OwnFile, Sha256],
+    _said("SHA-256 of every file in the folder but `manifest.json` and `manifest.sig`, by name"),
+]
+MadeBy = Annotated[
+    Software,
+    _said(
+        "for information: versions of inftda, Python and the libraries it was made with; `arrow` "
+        "is the version and build that wrote the Parquet files"
+    ),
+]
 
-    axes: tuple[AxisEntry, ...]
-    order: tuple[str, ...]
+
+class AxisEntry(Record, frozen=True, kw_only=True):
+    """An axis: a hierarchy of public areas, and the column of their codes."""
+
+    name: Annotated[str, _said("column of the axis in `flows.parquet`")]
+    levels: Annotated[tuple[str, ...], _said("levels of its hierarchy, coarse to fine")]
+    file: Annotated[
+        AreasFile,
+        _said("its areas: `areas.csv` if all axes have the same, otherwise `areas-1.csv`, ..."),
+    ]
 
 
-@dataclass(frozen=True)
-class Counting:
-    """Rules by which the confidential table was counted, with caveats for readers.
+Axes = Annotated[tuple[AxisEntry, ...], _said("the axes of the table, in the order of columns")]
+
+
+class Counting(Record, frozen=True):
+    """Rules by which the confidential table was counted: the publisher's statement.
 
     A release describes the counted trips or rows only. The rules are public; the number of omitted
     trips or rows is not.
-
-    With a person column it is `bounded`: of each person, at most as many trips are counted as the
-    privacy unit has. Rows without a known area were refused ("error"), have an area of their own
-    on the axes that have one ("outside"), or are not counted ("drop"). `what` is the noun for the
-    counted entries, in the plural: trips, people, jobs.
     """
 
-    bounded: bool = False
-    unplaceable: Literal["error", "outside", "drop"] = "error"
-    what: Noun = TRIPS
+    bounded: Annotated[
+        bool,
+        _said("whether at most `trips` of each person are counted, by a column of persons"),
+    ]
+    unplaceable: Annotated[
+        Literal["error", "outside", "drop"],
+        _said(
+            "rows without a known area: `error` if there are none, `outside` if they are counted "
+            "in an area of that name, `drop` if they are left out"
+        ),
+    ]
+    what: Annotated[str, _said("what the numbers count, in the plural: trips, people, jobs")]
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(_NOUN, self.what):
+            raise ValueError("`what` must be a word or two, such as people or car trips")
 
     @classmethod
     def noun(cls, given: str | None, tree: Tree) -> str:
@@ -148,7 +164,7 @@ class Counting:
 
         >>> from inftda.tree.hierarchy import Hierarchy
         >>> towns = Tree.destination_first(Hierarchy.read({"town": ["a", "b"]}))
-        >>> Counting(bounded=True).words(Unit("add-remove", 10), towns)[0]
+        >>> Counting(True, "error", "trips").words(Unit("add-remove", 10), towns)[0]
         'at most 10 trips of each person are counted: the table does not show all trips of people with more'
         """  # noqa: E501 - one line of output
         said = []
@@ -190,50 +206,71 @@ class Counting:
                 raise ReleaseError(f"the manifest says that {words}; it was edited")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Manifest:
-    """The contents of `manifest.json`, in their order.
+class Manifest(Record, frozen=True, kw_only=True, dict=True):
+    """The contents of `manifest.json`, in their order."""
 
-    Attributes:
-        format: bumped when a reader of the old format could misunderstand the new one.
-        private: False for a release made with a seed, which gives no guarantee.
-        mechanism: name of the mechanism.
-        options: its public options.
-        guarantee: the plan as a dictionary: epsilon, delta, rho, the privacy unit, and
-            for each measured level its noise, sensitivity and cost.
-        tree: the axes of the table, and the order of refinement.
-        counted: the counted rows and their name.
-        edition: the period that the table is about, such as 2024-05, if that was said.
-        total: sum of all flows.
-        n_flows: number of rows.
-        seed: 16 random bytes, as hexadecimal digits, which decided between equal noisy counts. No
-            noise follows from it; with the measurements it determines the flows.
-        flows_sha256: digest of the flows as they were written; empty while they are in memory only.
-        measurements: which noisy values are published: none, marginal totals, or all.
-        measurements_sha256: digest of their file; empty without one.
-        software: versions of the software that made it.
-    """
+    format: Annotated[
+        Literal["inftda-release/1"],
+        _said("format of the folder; other formats are refused rather than misread"),
+    ]
+    requires: Requires
+    private: Annotated[
+        bool,
+        _said(
+            "false for a release made with a seed: it has no guarantee and must not be published"
+        ),
+    ]
+    edition: Annotated[
+        str,
+        Meta(
+            pattern=rf"^{_EDITION}{END}",
+            description="the period that the table is about, such as 2024-05; empty if not stated",
+        ),
+    ]
+    counted: Annotated[Counting, _said("which rows of the table were counted")]
+    total: Annotated[int, _SIZE, _said("sum of all flows")]
+    n_flows: Annotated[int, _SIZE, _said("number of rows of `flows.parquet`")]
+    guarantee: Annotated[StatedPlan, _said("the guarantee, and the noise that it follows from")]
+    axes: Axes
+    order: Order
+    measurements: Annotated[
+        Literal["none", "totals", "all"],
+        _said(
+            "what `measurements.parquet` holds: `totals` of areas in cross tables, `all` noisy "
+            "values, or `none` if there is no such file"
+        ),
+    ]
+    algorithm: Annotated[
+        int, Meta(ge=1, description="number of the division of noisy counts into flows")
+    ]
+    division_seed: Annotated[
+        str,
+        Meta(
+            pattern=rf"^[0-9a-f]{{32}}{END}",
+            description="16 random bytes in hexadecimal digits, which decided between equal noisy "
+            "counts; no noise follows from them, and with the measurements the flows do",
+        ),
+    ]
+    files: Files
+    software: MadeBy
 
-    format: Literal["inftda-release/1"] = "inftda-release/1"
-    private: bool
-    mechanism: Literal["inftda"] = "inftda"
-    options: dict[str, Any] = field(default_factory=OPTIONS.copy)
-    guarantee: dict[str, Any]
-    tree: TreeEntry
-    counted: Counting = Counting()
-    edition: Edition = ""
-    total: Size
-    n_flows: Size
-    seed: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")] = "00" * 16
-    flows_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
-    measurements: Literal["none", "totals", "all"] = "none"
-    measurements_sha256: str = field(default="", compare=False)
-    software: dict[Software, Version] = field(default_factory=software_versions)
+    def __post_init__(self) -> None:
+        check_listed(self.axes, self.files, self.tables)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the files with numbers."""
+        return (FLOWS_FILE, MEASUREMENTS_FILE)[: 1 + (self.measurements != "none")]
 
     @property
     def unit(self) -> Unit:
         """The privacy unit."""
         return self.plan.unit
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism in words."""
+        return f"inftda, algorithm {self.algorithm}"
 
     @property
     def protected(self) -> str:
@@ -249,16 +286,12 @@ class Manifest:
     @cached_property
     def plan(self) -> Plan:
         """The plan; a `PrivacyError` if its noise does not give the stated guarantee."""
-        return Plan.from_dict(self.guarantee)
+        return Plan.from_stated(self.guarantee)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As it is written to `manifest.json`."""
-        found: dict[str, Any] = msgspec.to_builtins(asdict(self))  # lists for tuples
-        return found
-
-    def to_text(self) -> str:
-        """The contents of `manifest.json`: it follows from the manifest, bit for bit."""
-        return json.dumps(self.to_dict(), indent=2) + "\n"
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of the manifest, which identifies the release."""
+        return hashlib.sha256(self.to_text().encode()).hexdigest()
 
     @classmethod
     def read(cls, path: Path) -> "Manifest":
@@ -272,20 +305,48 @@ class Manifest:
 
     @classmethod
     def from_text(cls, text: bytes) -> "Manifest":
-        """Read a text that `to_text` wrote; any other text is refused."""
-        try:
-            manifest = msgspec.json.decode(text, type=cls)
-        except msgspec.ValidationError as problem:
-            raise ReleaseError(
-                f"the manifest is not that of a release: {str(problem)[:200]}; it was edited or "
-                "damaged, or written by another version of inftda"
-            ) from None
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            raise ReleaseError(
-                f"the manifest is not readable as JSON; it was damaged: {GET_AGAIN}"
-            ) from None
-        check_text(text, manifest)
+        """Read a text that `to_text` wrote, maybe with entries that this version does not know."""
+        manifest = decode(text, cls, FORMAT)
+        vars(manifest)["sha256"] = hashlib.sha256(text).hexdigest()  # with unknown entries
         return manifest
+
+    def check_file(self, path: Path) -> None:
+        """Refuse a file that is missing, or is not the one that the manifest was written for."""
+        check_digest(path, self.files)
+
+
+def areas_names(fingerprints: Sequence[str]) -> tuple[str, ...]:
+    """File with the areas of each axis: one for all if they have the same areas.
+
+    >>> areas_names(["a", "a"]), areas_names(["a", "b"])
+    (('areas.csv', 'areas.csv'), ('areas-1.csv', 'areas-2.csv'))
+    """
+    if len(set(fingerprints)) == 1:
+        return ("areas.csv",) * len(fingerprints)
+    return tuple(f"areas-{number}.csv" for number in range(1, len(fingerprints) + 1))
+
+
+def places_name(areas_file: str) -> str:
+    """File with names, locations and outlines of the areas that a file lists, if there is one.
+
+    >>> places_name("areas.csv"), places_name("areas-2.csv")
+    ('places.parquet', 'places-2.parquet')
+    """
+    return areas_file.removesuffix(".csv").replace("areas", "places", 1) + ".parquet"
+
+
+def check_listed(axes: Sequence[AxisEntry], files: Iterable[str], tables: Iterable[str]) -> None:
+    """Refuse other files than those of such axes and tables: any file could be listed as one's own.
+
+    Areas may have a file with their places.
+    """
+    numbered = [f"areas-{number}.csv" for number in range(1, len(axes) + 1)]
+    areas = [axis.file for axis in axes]
+    if areas not in (["areas.csv"] * len(areas), numbered):
+        raise ValueError(f"the axes have other files of areas than {', '.join(numbered)}")
+    expected = {*tables, *areas, *({*map(places_name, areas)} & {*files})}
+    if files and [*files] != sorted(expected):
+        raise ValueError(f"`files` must list {', '.join(sorted(expected))}")
 
 
 def checked_edition(given: str | None) -> str:
@@ -302,19 +363,10 @@ def checked_edition(given: str | None) -> str:
     return given or ""
 
 
-def check_text(found: bytes, manifest: Manifest) -> None:
-    """Refuse any text but that of a manifest; the message says where they differ first."""
-    expected = manifest.to_text().encode()
-    if found == expected:
-        return
-    lines = zip_longest(found.splitlines(), expected.splitlines(), fillvalue=b"")
-    pairs = enumerate(([line.strip().rstrip(b",") for line in pair] for pair in lines), start=1)
-    number, pair = next((one for one in pairs if one[1][0] != one[1][1]), (1, [b"", b""]))
-    stated, known = (line[:80].decode(errors="replace") for line in pair)
-    raise ReleaseError(
-        f"the manifest states {stated!r} in line {number}, where a release states {known!r}; it "
-        "was edited, or written by another version of inftda"
-    )
+def check_counts(counts: str) -> None:
+    """Refuse what `Manifest.counts` never is."""
+    if not re.fullmatch(rf"(counted )?{_NOUN}", counts):
+        raise ValueError("`counts` must be a word or two, such as people or counted trips")
 
 
 def check_plain(folder: Path, names: Iterable[str]) -> None:
@@ -329,11 +381,11 @@ def check_plain(folder: Path, names: Iterable[str]) -> None:
             )
 
 
-def check_digest(path: Path, stated: str) -> None:
-    """Refuse a file that is missing, or is not the one that the manifest was written for."""
+def check_digest(path: Path, stated: Mapping[str, str]) -> None:
+    """Refuse a file that is missing, or has another digest than the one stated for its name."""
     if not path.exists():
         raise ReleaseError(f"the release has no {path.name}; {GET_AGAIN}")
-    if digest(path) != stated:
+    if digest(path) != stated.get(path.name):
         raise ReleaseError(
             f"{path.name} is not what the manifest was written for; it was damaged or changed, or "
             f"is of another release: {GET_AGAIN}"

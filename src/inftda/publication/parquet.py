@@ -21,9 +21,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
-from inftda.publication.manifest import DAMAGED, GET_AGAIN
+from inftda.publication.manifest import DAMAGED
 from inftda.publication.query import FLOW
 from inftda.tree import Tree, TreeLevel
+from inftda.util.formats import GET_AGAIN
 from inftda.util.tabular import as_arrow, as_numpy, find_texts
 
 #: Rows of a row group; large, because the codes in use are written once for each.

@@ -29,10 +29,8 @@ from inftda.publication.folder import (
 )
 from inftda.publication.manifest import (
     DAMAGED,
-    GET_AGAIN,
     MEASUREMENTS_FILE,
     Manifest,
-    check_digest,
     check_plain,
 )
 from inftda.publication.measured import Measurements, NoisyTable
@@ -65,6 +63,7 @@ from inftda.publication.totals import (
 from inftda.tree import DESTINATION, ORIGIN, Tree
 from inftda.tree.groupings import Grouping, asked_for, groupings
 from inftda.util.files import FLOWS_FILE, MANIFEST_FILE
+from inftda.util.formats import GET_AGAIN
 from inftda.util.screen import Grid, card
 from inftda.util.stores import ZIP, fetched, is_release_file, is_remote, output_folder
 
@@ -333,7 +332,7 @@ class Release:
         if self.measured is None:
             raise ReleaseError(f"the release has no {MEASUREMENTS_FILE}; {GET_AGAIN}")
         if isinstance(self.measured, Path):
-            check_digest(self.measured, self.manifest.measurements_sha256)
+            self.manifest.check_file(self.measured)
         return self.measured
 
     def published_tables(self) -> tuple[Measurement, ...]:
@@ -425,8 +424,8 @@ def open_release(path: Release | str | Path) -> Release:
             raise ReleaseError(f"{str(folder)!r} is not a release: it has no {name}")
     check_plain(folder, (MANIFEST_FILE, FLOWS_FILE, MEASUREMENTS_FILE))
     manifest = Manifest.read(folder / MANIFEST_FILE)
-    check_digest(folder / FLOWS_FILE, manifest.flows_sha256)
-    tree = read_tree(folder, manifest.tree.axes, manifest.tree.order)
+    manifest.check_file(folder / FLOWS_FILE)
+    tree = read_tree(folder, manifest.axes, manifest.order, manifest.files)
     check_flows(folder / FLOWS_FILE, tree, manifest.n_flows)
     measured = None if manifest.measurements == "none" else folder / MEASUREMENTS_FILE
     return Release(manifest, tree, folder / FLOWS_FILE, measured)

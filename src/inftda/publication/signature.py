@@ -14,8 +14,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from inftda.errors import InftdaError, ReleaseError
-from inftda.publication.manifest import GET_AGAIN, SIGNATURE_FILE
+from inftda.publication.manifest import SIGNATURE_FILE
 from inftda.util.files import MANIFEST_FILE, check_file, is_plain, whole_file
+from inftda.util.formats import GET_AGAIN
 
 #: Length of an Ed25519 signature in bytes.
 SIZE: Final = 64

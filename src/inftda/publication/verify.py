@@ -14,19 +14,26 @@ from typing import Annotated
 import numpy as np
 import pyarrow as pa
 
-from inftda.errors import InftdaError, OptimizeError, ReleaseError
+from inftda import __version__
+from inftda.errors import (
+    InftdaError,
+    OptimizeError,
+    ReleaseError,
+    UncheckedError,
+    first_few,
+)
 from inftda.mechanism.data import MeasuredTable, Step
 from inftda.options import Doc, Option, documented
 from inftda.privacy.measurement import Measurement
 from inftda.publication.agreement import table_fits
-from inftda.publication.folder import areas_text, places_name, save_places, unexpected_files
+from inftda.publication.folder import areas_text, save_places, unexpected_files
 from inftda.publication.manifest import (
+    ALGORITHM,
     DAMAGED,
-    GET_AGAIN,
     MEASUREMENTS_FILE,
-    OPTIONS,
+    Manifest,
     arrow_version,
-    check_text,
+    places_name,
 )
 from inftda.publication.measured import Measurements
 from inftda.publication.measurements import write_measurements
@@ -40,6 +47,7 @@ from inftda.publication.reliability import misfit_warnings
 from inftda.publication.signature import check_signature
 from inftda.tree import Areas, Cells, Tree
 from inftda.util.files import FLOWS_FILE, JUNK, MANIFEST_FILE, is_plain
+from inftda.util.formats import GET_AGAIN, check_text
 from inftda.util.stores import fetched, is_release_file, is_remote, names_at
 from inftda.util.threads import ThreadPool
 
@@ -66,13 +74,25 @@ def verify(
 
     Raises:
         ReleaseError: a check failed; the message names it.
+        UncheckedError: no check failed, but this version cannot make all of them, because a newer
+            one made the release.
     """
     say = on_message or (lambda _: None)
     # Of a folder in a store, only files of releases are copied.
     names = names_at(str(release), ReleaseError) if is_remote(release) else []
     others = [name for name in names if not is_release_file(name)]
     with fetched(release, ReleaseError, is_wanted=is_release_file, is_folder=True) as folder:
-        return tuple(_checks(Path(folder), key, say, others))
+        passed = tuple(_checks(Path(folder), key, say, others))
+        opened = open_release(folder)
+        if left := _unchecked(opened, Path(folder)):
+            made_by = opened.manifest.software.get("inftda", "another version")
+            raise UncheckedError(
+                f"the release is not verified: {len(passed)} checks passed and none failed, but "
+                f"inftda {__version__} cannot check {left}; the release was made by inftda "
+                f"{made_by}: verify it with that version or a newer one",
+                passed,
+            )
+        return passed
 
 
 def _checks(
@@ -84,14 +104,35 @@ def _checks(
     yield _check_inventory(release, folder, others)
     yield "areas match the manifest"
     yield _check_guarantee(release)
-    _check_statements(release, folder)
-    if any(axis.places_sha256 for axis in release.manifest.tree.axes):
+    release.manifest.counted.check(release.manifest.unit, release.tree)
+    if any(name.startswith("places") for name in release.manifest.files):
         yield "names, locations and outlines match the manifest"
     flows = yield from _check_flows(release, folder)
     measured = yield from _check_measurements(release, flows)
     yield _check_bytes(release, folder, flows, measured)
     if measured is not None:
         yield from _check_fit(release, flows, measured, say)
+
+
+def _unchecked(release: Release, folder: Path) -> str:
+    """What this version cannot check, in words; empty if it can check everything.
+
+    Entries that no version knows could state anything, so a release with unknown ones does not
+    verify, whoever wrote them.
+    """
+    manifest, left = release.manifest, []
+    if release.has_measurements and not _is_known(manifest):
+        left.append(
+            f"that flows follow from the measurements, which algorithm {manifest.algorithm} divided"
+        )
+    if unknown := check_text((folder / MANIFEST_FILE).read_bytes(), manifest):
+        left.append(f"the entries {first_few(unknown)} of the manifest")
+    return " and ".join(left)
+
+
+def _is_known(manifest: Manifest) -> bool:
+    """Whether this version can repeat the division of a release."""
+    return manifest.algorithm == ALGORITHM
 
 
 def _check_inventory(release: Release, folder: Path, others: Sequence[str]) -> str:
@@ -130,14 +171,6 @@ def _check_guarantee(release: Release) -> str:
     )
 
 
-def _check_statements(release: Release, folder: Path) -> None:
-    """The other statements of the manifest are possible, and written as a release writes them."""
-    manifest = release.manifest
-    expected = replace(manifest, options=OPTIONS, guarantee=manifest.plan.to_dict())
-    check_text((folder / MANIFEST_FILE).read_bytes(), expected)
-    manifest.counted.check(manifest.unit, release.tree)
-
-
 def _check_flows(release: Release, folder: Path) -> Generator[str, None, Flows]:
     """Check areas, counts, order, total and number of rows of the flows."""
     manifest, tree = release.manifest, release.tree
@@ -172,7 +205,8 @@ def _check_measurements(
         return None
     measured = release.read_published()
     if release.has_measurements:
-        yield from check_follows(flows, measured, tables, tree, manifest.seed)
+        if _is_known(manifest):
+            yield from check_follows(flows, measured, tables, tree, manifest.division_seed)
     else:
         for table, found in zip(tables, measured.tables, strict=True):
             every = np.arange(table.marginal.n_nodes)
@@ -209,11 +243,11 @@ def _check_bytes(
         writers[MEASUREMENTS_FILE] = partial(
             write_measurements, tree=tree, measured=measured.tables
         )
-    for entry, axis in zip(release.manifest.tree.axes, tree.axes, strict=True):
+    for entry, axis in zip(release.manifest.axes, tree.axes, strict=True):
         text = areas_text(axis.hierarchy)
         writers[entry.file] = lambda sink, text=text: sink.write(text)  # type: ignore[misc]
-        if entry.places_sha256:
-            writers[places_name(entry.file)] = partial(save_places, hierarchy=axis.hierarchy)
+        if (places := places_name(entry.file)) in release.manifest.files:
+            writers[places] = partial(save_places, hierarchy=axis.hierarchy)
     is_same = True
     for name, write in writers.items():
         write(sink := pa.BufferOutputStream())

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from html import unescape
 
+import msgspec
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
@@ -31,7 +32,9 @@ def released(flows=FLOWS, truth=TRUTH, **options):
     table = pa.table(dict(zip(names, columns, strict=False)))
     if not flows:
         table = table.append_column("flow", pa.array([], pa.int64()))
-    return replace(made, table=table, manifest=replace(made.manifest, n_flows=len(flows)))
+    return replace(
+        made, table=table, manifest=msgspec.structs.replace(made.manifest, n_flows=len(flows))
+    )
 
 
 def compared(release, flows=TRUTH, *columns, **options):

@@ -37,7 +37,7 @@ def test_an_estimate_is_exported_as_a_release_is(exported, estimated, kind):
     folder = exported(kind, source=estimated)
     package = json.loads((folder / "datapackage.json").read_text())
     assert package["title"] == "Estimated flows"
-    assert package["estimate"]["kind"] == "inftda-estimate"
+    assert package["estimate"]["format"] == "inftda-estimate/1"
     assert package["description"].startswith("NOT PRIVATE")  # it was made with a seed
 
 

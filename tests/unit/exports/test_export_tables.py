@@ -76,7 +76,7 @@ def test_a_package_says_what_is_promised_and_what_intervals_are(exported, countr
     plan = country.release.manifest.plan
     assert package["guarantee"]["epsilon"] == plan.epsilon
     assert package["guarantee"]["rho"] == str(plan.rho)
-    assert package["guarantee"]["unit"] == plan.unit.describe()
+    assert package["guarantee"]["privacy_unit"] == plan.unit.describe()
     assert "NOT PRIVATE" in package["caveats"][0]  # it was made with a seed
     finest = next(one for one in package["resources"] if one["name"] == "flows-3-municipality")
     assert finest.get("intervals", "").startswith(words or "")

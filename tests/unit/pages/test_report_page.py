@@ -4,6 +4,7 @@ import re
 import stat
 from dataclasses import replace
 
+import msgspec
 import pytest
 from markup import Markup
 
@@ -41,7 +42,7 @@ def test_a_page_is_one_well_formed_file_that_loads_nothing(page, od):
 
 
 def test_a_release_made_with_a_seed_is_marked(page, od):
-    private = replace(od, manifest=replace(od.manifest, private=True))
+    private = replace(od, manifest=msgspec.structs.replace(od.manifest, private=True))
     risk = risk_of(od.manifest.plan).describe()
     for made, is_marked in ((od, True), (private, False)):
         words = Markup(page(made)).words

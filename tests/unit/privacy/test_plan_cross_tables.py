@@ -92,10 +92,10 @@ def test_below_a_scale_of_one_nothing_is_measured_across():
     assert Plan.from_dict(plan.to_dict()) == plan
 
 
-def test_without_across_nothing_is_stated_about_it():
+def test_without_cross_tables_none_is_stated():
     plan = plan_of(cross_tables=0)
     assert plan == make_plan(TREE, UNITS["substitute"], epsilon=1, delta=1e-8, method="paper")
-    assert not {"across", "tables"} & set(plan.to_dict())
+    assert (plan.stated().cross_table_share, plan.stated().cross_tables) == ("0", ())
     assert plan_of(Tree.build([Axis("x", AREAS)], "xxx")).tables == ()
 
 
@@ -154,7 +154,15 @@ def test_tables_with_other_facts_are_refused():
 
 
 @pytest.mark.parametrize(
-    "changes", [{"tables": [1]}, {"tables": [{}]}, {"across": 0.08}, {"across": "3/4"}], ids=str
+    "changes",
+    [
+        {"cross_tables": [1]},
+        {"cross_tables": [{}]},
+        {"cross_table_share": 0.08},
+        {"cross_table_share": "3/4"},
+        {"cross_table_share": "1/0"},
+    ],
+    ids=str,
 )
 def test_a_guarantee_that_states_something_else_is_refused(changes):
     with pytest.raises((BudgetError, PrivacyError)):

@@ -200,28 +200,27 @@ def tampered(path, value):
         (("epsilon",), math.nan),
         (("delta",), 0.99e-8),
         (("rho",), "1/100"),
-        (("trips",), 2),
-        (("exactly",), False),
-        (("neighbours",), "add-remove"),
+        (("privacy_unit", "trips"), 2),
+        (("privacy_unit", "exactly"), False),
+        (("privacy_unit", "neighbours"), "add-remove"),
         (("accountant",), "auto"),
-        (("further",), 1),
         (("levels",), []),
         (("levels", 0), None),
         (("levels", 0, "index"), 0),
         (("levels", 0, "index"), 2),
-        (("levels", 0, "sigma2"), "312"),
-        (("levels", 0, "sigma2"), 312),
-        (("levels", 0, "sigma2"), "1/0"),
+        (("levels", 0, "noise", "squared_scale"), "312"),
+        (("levels", 0, "noise", "squared_scale"), 312),
+        (("levels", 0, "noise", "squared_scale"), "1/0"),
         (("levels", 0, "squared_sensitivity"), 1),
-        (("levels", 0, "sigma"), 1.0),
+        (("levels", 0, "noise", "standard_deviation"), 1.0),
         # What would ask for much work: `pld` took 10 GB for a manifest of 3 KB.
         (("accountant",), "pld"),
         (("levels",), plan_of().to_dict()["levels"] * 2000),
-        (("levels", 0, "sigma2"), "1" * 10_001),
-        (("levels", 0, "sigma2"), "1e99999"),
-        (("levels", 0, "sigma2"), "1e60"),
+        (("levels", 0, "noise", "squared_scale"), "1" * 10_001),
+        (("levels", 0, "noise", "squared_scale"), "1e99999"),
+        (("levels", 0, "noise", "squared_scale"), "1e60"),
         (("levels", 0, "squared_sensitivity"), 10**12),
-        (("levels", 0, "sigma2"), "1/257"),
+        (("levels", 0, "noise", "squared_scale"), "1/257"),
     ],
 )
 def test_a_plan_that_was_tampered_with_is_refused(path, value):
@@ -286,7 +285,7 @@ def test_a_rho_with_more_digits_than_python_writes_is_refused():
     level = plan_of(accountant="zcdp").levels[0]
     primes = [n for n in range(10**9, 10**9 + 20_000) if pow(2, n - 1, n) == 1][:600]
     levels = [
-        replace(level, index=1 + n, noise=Noise(Fraction(prime))).to_dict()
+        replace(level, index=1 + n, noise=Noise(Fraction(prime))).stated().to_dict()
         for n, prime in enumerate(primes)
     ]
     with pytest.raises(BudgetError, match="too long"):

@@ -7,7 +7,13 @@ import pyarrow as pa
 from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.publication.folder import axis_entries
-from inftda.publication.manifest import Manifest, TreeEntry
+from inftda.publication.manifest import (
+    ALGORITHM,
+    FORMAT,
+    Counting,
+    Manifest,
+    software_versions,
+)
 from inftda.publication.release import Release
 from inftda.tree import Axis, Tree
 from inftda.tree.hierarchy import Hierarchy
@@ -40,11 +46,21 @@ def rows_of(tree):
 
 def manifest_of(tree, rows, **changes):
     facts = {
+        "format": FORMAT,
+        "requires": {},
         "private": True,
-        "guarantee": make_plan(tree, Unit(), rho="1/2", method="paper").to_dict(),
-        "tree": TreeEntry(axis_entries(tree), tree.order),
+        "edition": "",
+        "counted": Counting(bounded=False, unplaceable="error", what="trips"),
         "total": sum(rows.values()),
         "n_flows": len(rows),
+        "guarantee": make_plan(tree, Unit(), rho="1/2", method="paper").stated(),
+        "axes": axis_entries(tree),
+        "order": tree.order,
+        "measurements": "none",
+        "algorithm": ALGORITHM,
+        "division_seed": "00" * 16,
+        "files": {},
+        "software": software_versions(),
     }
     return Manifest(**{**facts, **changes})
 

@@ -1,5 +1,6 @@
 """The folder of a release: what is in it, and which folders may be replaced by one."""
 
+import hashlib
 import os
 
 import numpy as np
@@ -17,12 +18,9 @@ from inftda.util.files import whole_folder
 
 def files_of(text):
     """A release in which every file holds this text."""
-    return {
-        "manifest.json": manifest_of(OD, {}, total=len(text)).to_text(),
-        "flows.parquet": text,
-        "areas-1.csv": text,
-        "areas-2.csv": text,
-    }
+    others = dict.fromkeys(("areas-1.csv", "areas-2.csv", "flows.parquet"), text)
+    files = dict.fromkeys(others, hashlib.sha256(text.encode()).hexdigest())
+    return {"manifest.json": manifest_of(OD, {}, total=len(text), files=files).to_text(), **others}
 
 
 def fill(folder, text="new"):
@@ -56,12 +54,6 @@ def old(out):
     return out
 
 
-def named_in_the_manifest(folder):
-    manifest = OLD["manifest.json"].replace("areas-1.csv", "thesis.txt")
-    (folder / "manifest.json").write_text(manifest)
-    (folder / "areas-1.csv").rename(folder / "thesis.txt")
-
-
 def in_a_folder(folder):
     (folder / "areas-1.csv").unlink()
     (folder / "areas-1.csv").mkdir()
@@ -74,7 +66,6 @@ UNEXPECTED = {
     "areas-3.csv": lambda folder: (folder / "areas-3.csv").write_text("years of work"),
     "work": lambda folder: (folder / "work").mkdir(),
     ".git": lambda folder: (folder / ".git").symlink_to("elsewhere"),
-    "'thesis.txt'": named_in_the_manifest,
     "areas-1.csv": in_a_folder,
 }
 
@@ -99,9 +90,13 @@ def test_a_release_that_holds_anything_else_is_not_replaced(old, unexpected):
 @pytest.mark.parametrize(
     ("manifest", "says"),
     [
-        ("{}", "another version of inftda"),
+        ("{}", "not that of a release"),
         (OLD["manifest.json"].replace('"total"', '"sum"'), "total"),
         ("", "not readable as JSON"),
+        # A manifest cannot make other files part of a release.
+        (OLD["manifest.json"].replace("areas-1.csv", "thesis.txt"), "not that of a release"),
+        (OLD["manifest.json"].replace("areas-1.csv", "areas-3.csv"), "other files of areas"),
+        (OLD["manifest.json"].replace('flows.parquet"', 'estimate.parquet"'), "must list"),
     ],
 )
 def test_what_has_another_manifest_is_not_replaced(old, manifest, says):

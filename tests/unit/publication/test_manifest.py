@@ -42,7 +42,7 @@ def test_a_manifest_is_read_back_as_it_was_written(tmp_path, tree, is_private):
     ],
 )
 def test_the_plan_is_read_back_exactly(plan):
-    assert read(written(guarantee=plan.to_dict())).plan == plan
+    assert read(written(guarantee=plan.stated())).plan == plan
 
 
 def placed(place, value):
@@ -63,11 +63,11 @@ def placed(place, value):
     ("place", "value"),
     [
         (("format",), "inftda-release/2"),
-        (("tree", "axes", 1, "levels"), "town"),
+        (("axes", 1, "levels"), "town"),
         (("counted", "unplaceable"), "dropped"),
         (("total",), 7.0),
-        (("seed",), "0123"),
-        (("seed",), "00" * 16 + "\n"),
+        (("division_seed",), "0123"),
+        (("division_seed",), "00" * 16 + "\n"),
         (("edition",), "2024\n"),
         (("counted", "what"), "people\n"),
     ],
@@ -101,8 +101,8 @@ def test_what_is_no_manifest_at_all_is_refused(data):
 def test_many_keys_of_which_one_stands_twice_are_refused():
     """Whatever their number; comparing each with all others took minutes."""
     many = "".join(f'"{number}": 1, ' for number in range(100_000))
-    text = manifest_of(OD, {}).to_text().replace('"noise"', f'{many}"0": 1, "noise"')
-    with pytest.raises(ReleaseError, match="in line"):
+    text = manifest_of(OD, {}).to_text().replace('"total"', f'{many}"0": 1, "total"')
+    with pytest.raises(ReleaseError, match="line"):
         Manifest.from_text(text.encode())
 
 

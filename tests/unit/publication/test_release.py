@@ -5,6 +5,7 @@ import shutil
 import sys
 from dataclasses import replace
 
+import msgspec
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -150,7 +151,7 @@ def test_a_saved_release_is_opened_as_it_was_and_verifies(tmp_path, tree):
     saved = release.save(tmp_path / "out")
     opened = open_release(str(tmp_path / "out"))
     for found in (saved, opened):
-        assert found.manifest == release.manifest
+        assert msgspec.structs.replace(found.manifest, files={}) == release.manifest
         assert found.tree == tree
         assert as_dict(found.flows()) == rows
     assert len(list(verify(tmp_path / "out"))) >= 5
@@ -185,8 +186,8 @@ def saved(tmp_path):
 )
 def test_a_manifest_cannot_make_us_read_another_file(saved, name):
     shutil.copy(saved / "areas-1.csv", saved.parent / "areas-1.csv")  # the right areas, elsewhere
-    edit(saved, lambda data: data["tree"]["axes"][0].update(file=name))
-    with pytest.raises(ReleaseError, match="names other files"):
+    edit(saved, lambda data: data["axes"][0].update(file=name))
+    with pytest.raises(ReleaseError, match="not that of a release"):
         open_release(saved)
 
 

@@ -336,8 +336,8 @@ def test_a_release_with_little_noise_says_that_nothing_is_measured_across():
     made = release(FLOWS, AREAS, epsilon=200, delta=1e-8, cross_tables=0.08)
     assert not made.has_totals
     assert "listed" not in made.flows("region", "all").column_names
-    assert made.manifest.guarantee["across"] == "2/25"
-    assert made.manifest.guarantee["tables"] == []
+    assert made.manifest.guarantee.cross_table_share == "2/25"
+    assert made.manifest.guarantee.cross_tables == ()
 
 
 def test_a_release_in_memory_has_them_too(tmp_path):
@@ -396,6 +396,7 @@ def test_totals_must_be_there_if_they_were_measured_and_only_then(folder, tmp_pa
         list(verify(folder))
     with pytest.raises(ReleaseError, match="is not part of the release"):
         list(verify(plain))
-    restate(plain, measurements="totals", measurements_sha256=digest(plain / MEASUREMENTS_FILE))
+    names = sorted(path.name for path in plain.iterdir() if path.name != "manifest.json")
+    restate(plain, measurements="totals", files={name: digest(plain / name) for name in names})
     with pytest.raises(ReleaseError, match="were not accounted for"):
         list(verify(plain))
