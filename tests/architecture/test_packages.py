@@ -38,7 +38,7 @@ BUDGETS = {
     "series": 900,
     "spark": 1150,
     "tree": 1650,
-    "util": 1850,
+    "util": 2000,
 }
 
 
