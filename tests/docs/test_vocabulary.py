@@ -1,7 +1,7 @@
 """One term for one thing: words that were replaced by a term of the field do not come back.
 
 Checked is prose: comments, docstrings and messages of Python and of the page script, templates, and
-documentation without its code. Names in code are not: `across` is a key of the page's data, and
+documentation without its code. Names in code are not, among them former names of options:
 `RENAMED` in `inftda.options` holds former names of parameters.
 """
 

@@ -38,7 +38,7 @@ export function made({ axes, flows, intervals = {}, totals = {}, ...more }) {
   }
   const header = {
     confidential: false, formulas: null, shared: false, words: WORDS, axes: entries, graded: true, unknown: [''], editions: null, opens: [1, 1],
-    across: [], uses: {}, grades: GRADES, unlisted: 0.5, arrays, ...more,
+    summed: [], uses: {}, grades: GRADES, unlisted: 0.5, arrays, ...more,
   };
   return new Model(header, (name) => Float64Array.from(arrays[name]));
 }

@@ -39,7 +39,7 @@ test('only children are passed on the way in and out', () => {
 
 test('what to use, and why nothing is known of sums, is said of their levels', () => {
   const model = country({
-    uses: { '2,2': ['Use flows of 28 or more.'] }, unknown: ['No interval is known.'], across: ['2,1'],
+    uses: { '2,2': ['Use flows of 28 or more.'] }, unknown: ['No interval is known.'], summed: ['2,1'],
     intervals: { '2,2': [[0, 1, 370, 430]] },
   });
   assert.equal(model.adviceOf([2, 2], 0), 'Use flows of 28 or more.');

@@ -48,11 +48,11 @@ from inftda.planning.accuracy import (
     TotalMeasures,
     area_totals,
     definitions,
+    marginal_totals,
     measure,
     measure_level,
     measure_total,
     measure_totals,
-    totals_across,
 )
 from inftda.privacy.noise_plan import Account, make_plan
 from inftda.privacy.unit import UNIT, Unit
@@ -343,7 +343,7 @@ def _without_guarantee(counts: Truth, method: Method, random: np.random.Generato
         pair = pairs.get(level.index, pair)  # a level that splits nothing has those above it
         levels.append(measure_level(level, *pair))
     totals = []
-    for number, axis, depth in totals_across(counts.tree):
+    for number, axis, depth in marginal_totals(counts.tree):
         true = area_totals(counts, number, depth)
         totals.append(measure_total(axis, depth, true, method.show(true, random)))
     return MethodResult(method.name, None, False, method.words, tuple(levels), tuple(totals))

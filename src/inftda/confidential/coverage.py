@@ -19,8 +19,8 @@ from inftda.planning.accuracy import (
     area_totals,
     class_of,
     level_cells,
+    marginal_totals,
     measure_total,
-    totals_across,
 )
 from inftda.publication.measured import CellIntervals, find_rows
 from inftda.publication.query import FLOW
@@ -79,7 +79,7 @@ def measure_estimated(truth: Truth, made: CellIntervals) -> tuple[IntervalMeasur
 def measure_published_totals(truth: Truth, release: Release) -> tuple[TotalMeasures, ...]:
     """Measures of totals as `query` answers them; for measured ones how many intervals hold."""
     found, known = [], release_totals(release)
-    for number, axis, depth in totals_across(truth.tree):
+    for number, axis, depth in marginal_totals(truth.tree):
         level, areas = axis.hierarchy.level_name(depth), axis.hierarchy
         whole = {one.name: "all" for one in truth.tree.axes}
         table = release.flows(level=whole | {axis.name: level})

@@ -436,7 +436,7 @@ def write_confidential_page(
     what = release.manifest.counts
     table = Table(release.tree.axes, *release.leaves(), truth=counts.leaves, what=what)
     totals = release_totals(release)
-    quality = Quality(totals, intervals=totals, across=summed_levels(release.tree))
+    quality = Quality(totals, intervals=totals, summed=summed_levels(release.tree))
     packed, depths = pack_explorer(table, places, shapes, quality)
     every = dict.fromkeys(
         key

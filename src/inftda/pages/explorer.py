@@ -154,14 +154,14 @@ class Quality:
         intervals: of the true numbers, cell by cell, for levels on each axis; those of
             totals are among them.
         unknown: why other numbers have no interval, in a sentence; of each edition.
-        across: levels on each axis whose numbers are sums that are no level of the tree.
+        summed: levels on each axis whose numbers are sums that are no level of the tree.
     """
 
     totals: Mapping[Depths, CellIntervals] = field(default_factory=dict)
     uses: Mapping[Depths, Sequence[str]] = field(default_factory=dict)
     intervals: Mapping[Depths, CellIntervals] = field(default_factory=dict)
     unknown: Sequence[str] = ("",)
-    across: frozenset[Depths] = frozenset()
+    summed: frozenset[Depths] = frozenset()
 
     @classmethod
     def of(cls, release: Release, *, room: int = MAX_INTERVALS) -> "Quality":
@@ -172,7 +172,7 @@ class Quality:
             uses={use.level.depths: [use.describe()] for use in release.uses if not use.is_all},
             intervals=_release_intervals(release, room) | totals,
             unknown=[unknown_intervals(release) or _NO_ROOM],
-            across=summed_levels(release.tree),
+            summed=summed_levels(release.tree),
         )
 
 
@@ -319,7 +319,7 @@ def _header(
         ],
         "graded": any(map(any, quality.intervals.keys() - quality.totals.keys())),
         "unknown": list(quality.unknown),
-        "across": [layout.key(at) for at in sorted(quality.across) if _is_within(at, depths)],
+        "summed": [layout.key(at) for at in sorted(quality.summed) if _is_within(at, depths)],
         "opens": _opens(layout, quality, depths, is_series=table.is_series),
         "editions": layout.order.index(len(depths) - 1) if table.is_series else None,
         "uses": {

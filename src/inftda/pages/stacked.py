@@ -45,7 +45,7 @@ def stacked(series: Series) -> tuple[Table, Quality]:
         for depths, (words,) in own.uses.items():
             uses[edition.depths(depths)][edition.number] = words
         unknown += own.unknown
-        summed |= {edition.depths(depths) for depths in own.across}
+        summed |= {edition.depths(depths) for depths in own.summed}
     table = Table(
         (*axes, Axis(EDITION, Hierarchy.read({EDITION: [*series.editions]}))),
         _joined(numbers),

@@ -240,7 +240,7 @@ def measure_totals(truth: Truth, released: Truth) -> tuple[TotalMeasures, ...]:
         measure_total(
             axis, depth, area_totals(truth, number, depth), area_totals(released, number, depth)
         )
-        for number, axis, depth in totals_across(truth.tree)
+        for number, axis, depth in marginal_totals(truth.tree)
     )
 
 
@@ -252,7 +252,7 @@ def axis_totals(tree: Tree) -> Iterator[tuple[int, Axis, int]]:
                 yield number, axis, depth
 
 
-def totals_across(tree: Tree) -> Iterator[tuple[int, Axis, int]]:
+def marginal_totals(tree: Tree) -> Iterator[tuple[int, Axis, int]]:
     """Number, axis and level of marginal totals that are no levels of the tree."""
     for number, axis, depth in axis_totals(tree):
         if tree.one_way(number, depth) not in tree.on_tree:

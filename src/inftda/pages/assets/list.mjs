@@ -203,7 +203,7 @@ export class Totals extends List {
     const whole = series && !isOfEditions ? `edition ${series.code(1, edition ?? series.start.index)}` : 'the whole table';
     const what = model.isFlat ? '' : `Totals of ${whole}. `;
     const how = model.isMeasured(levels) ? 'They were measured separately, so that their intervals are as good as stated. Flows that are listed may add up to less: others are too small.'
-      : model.isAcross(levels) ? 'These marginal totals were not measured themselves.'
+      : model.isSummed(levels) ? 'These marginal totals were not measured themselves.'
         : 'Noise was added to these totals themselves.';
     return [warningOf(model, levels, edition), h('p', { class: 'note' }, what + how)];
   }

@@ -109,7 +109,7 @@ export class Matrix {
     /* A total is a number of its own, which need not be the sum of what is listed. */
     const sumName = (...ends) => {
       const levels = [...ends, ...view.further.map(({ level }) => level)];
-      return model.isAcross(levels) && !model.isMeasured(levels) ? 'Sum' : 'Total';
+      return model.isSummed(levels) && !model.isMeasured(levels) ? 'Sum' : 'Total';
     };
     const head = h('tr', {},
       h('th', { scope: 'col' }, h('span', {}, `${model.words.row} ↓`), ' ', h('span', {}, `${model.words.column} →`)),

@@ -13,7 +13,7 @@ export class Model {
     /* A table with one axis is one with a single column. */
     if (this.isFlat) entries.push({ name: '', title: '', whole: '', levels: [] });
     this.known = entries.map((entry, number) => new Axis(entry, header.axes[0].levels, number === header.editions));
-    this.across = new Set(header.across);
+    this.summed = new Set(header.summed);
     this.isConfidential = header.confidential;
     this.grades = header.grades;
     this.intervals = new Map();
@@ -301,7 +301,7 @@ export class Model {
   isMeasured(levels) { return `totals-${this.key(levels)}.cells` in this.header.arrays; }
 
   /* Is a number at these levels a sum that is no level of the tree? */
-  isAcross(levels) { return this.across.has(this.key(levels)); }
+  isSummed(levels) { return this.summed.has(this.key(levels)); }
 
   /* The smallest usable count of a level, unless all numbers can be used, and why they have no
      intervals, if they have none; else empty. Of a series for one edition, or for all of them. */
@@ -314,6 +314,6 @@ export class Model {
       return isOne ? texts[0] : texts.map((text, i) => text && `${codes[i]}: ${text}`).filter(Boolean).join(' ');
     };
     return [!this.isEstimated && said(this.header.uses[this.key(levels)]), lacks && said(this.header.unknown),
-      lacks && this.isAcross(levels) && 'Errors add up in these sums.'].filter(Boolean).join(' ');
+      lacks && this.isSummed(levels) && 'Errors add up in these sums.'].filter(Boolean).join(' ');
   }
 }
