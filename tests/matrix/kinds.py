@@ -116,10 +116,6 @@ class Kind:
     editions: tuple[str, ...] = field(default=())
 
     @property
-    def has_pairs(self):
-        return "origin" in self.axes
-
-    @property
     def is_series(self):
         return bool(self.editions)
 
