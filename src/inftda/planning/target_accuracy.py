@@ -93,7 +93,7 @@ def least_budget(
 
 def _has_none(tree: Tree, plan: Plan) -> bool:
     """Whether totals are not measured although a part of the budget is for them."""
-    return bool(tree.cross_tables and plan.across and not plan.tables)
+    return bool(tree.cross_tables and plan.cross_table_share and not plan.tables)
 
 
 def kept(tree: Tree, plan: Plan, want: Mapping[str, int], beta: float | None) -> list[Wanted]:

@@ -73,7 +73,7 @@ _LEAST_CHILDREN: Final = 4
 #: Laplace noise has to lower the noise of the finest level by more than it raises that of others.
 _LEAST_GAIN: Final = 0.95
 #: Largest part of the budget for cross tables; with more, little would be left for the tree.
-MAX_ACROSS: Final = Fraction(1, 2)
+MAX_SHARE: Final = Fraction(1, 2)
 #: A table is assumed to have at least so many people where their number is not public: delta must
 #: be at most one over it.
 FEWEST_PEOPLE: Final = 1000
@@ -132,8 +132,8 @@ class Plan:
         epsilon: guaranteed with `delta`; None if only rho is guaranteed.
         delta: None if only rho is guaranteed.
         levels: measured levels, the root first if it gets noise; trivial levels are absent.
-        across: part of the budget that was requested for cross tables.
-        tables: cross tables, in the order of their levels; empty in spite of `across` if the tree
+        cross_table_share: part of the budget that was requested for cross tables.
+        tables: cross tables, in the order of their levels; empty if the share is 0, or if the tree
             has none, or if the noise of a level has a standard deviation below 1.
 
     Privacy:
@@ -145,7 +145,7 @@ class Plan:
     epsilon: float | None
     delta: float | None
     levels: tuple[Measurement, ...]
-    across: Fraction = Fraction(0)
+    cross_table_share: Fraction = Fraction(0)
     tables: tuple[Measurement, ...] = ()
 
     @property
@@ -164,7 +164,7 @@ class Plan:
         return total_rho(self.measured)
 
     @property
-    def share_across(self) -> Fraction:
+    def used_share(self) -> Fraction:
         """Part of the budget that cross tables cost."""
         costs = [part.epsilon if self.is_pure else part.rho for part in self.parts]
         return sum(costs[len(self.levels) :], Fraction(0)) / sum(costs, Fraction(0))
@@ -241,10 +241,10 @@ class Plan:
                 "the plan has Laplace noise above the finest level, which only plans with delta 0 "
                 "have"
             )
-        if self.share_across > checked_across(self.across) * (1 + _ROUNDING):
+        if self.used_share > checked_share(self.cross_table_share) * (1 + _ROUNDING):
             raise BudgetError(
-                f"cross tables cost the part {float(self.share_across):g} of the budget, "
-                f"more than {self.across}, which the plan states for them"
+                f"cross tables cost the part {float(self.used_share):g} of the budget, "
+                f"more than {self.cross_table_share}, which the plan states for them"
             )
 
     def on(self, tree: Tree) -> "Plan":
@@ -254,8 +254,8 @@ class Plan:
             BudgetError: the plan is for another tree.
         """
         levels = measured_levels(tree, self.unit)
-        is_across = self.across and (self.tables or not self.is_precise)
-        tables = measured_tables(tree, is_pure=self.is_pure) if is_across else ()
+        has_tables = self.cross_table_share and (self.tables or not self.is_precise)
+        tables = measured_tables(tree, is_pure=self.is_pure) if has_tables else ()
         if (len(self.levels), len(self.tables)) != (len(levels), len(tables)):
             raise BudgetError(
                 f"the plan does not measure the levels of this tree: it has {len(self.levels)} "
@@ -303,7 +303,7 @@ class Plan:
             accountant=self.accountant,
             privacy_unit=StatedUnit(**self.unit.to_dict()),
             levels=tuple(level.stated() for level in self.levels),
-            cross_table_share=str(self.across),
+            cross_table_share=str(self.cross_table_share),
             cross_tables=tuple(table.stated_table() for table in self.tables),
         )
 
@@ -335,10 +335,10 @@ class Plan:
                 tuple(Measurement.from_stated(one, unit) for one in measured)
                 for measured in (stated.levels, stated.cross_tables)
             )
-            across = exact_number(stated.cross_table_share)
+            share = exact_number(stated.cross_table_share)
         except ZeroDivisionError:
             raise BudgetError("the plan has a fraction over 0; it was edited or damaged") from None
-        plan = cls(unit, stated.accountant, stated.epsilon, stated.delta, levels, across, tables)
+        plan = cls(unit, stated.accountant, stated.epsilon, stated.delta, levels, share, tables)
         plan.check_parts()
         try:
             follows = plan.stated()
@@ -388,7 +388,7 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
     accountant = guarantee.accountant(accountant)
     usual = usual_split(method)
     split = usual[0] if split is None else split
-    part = checked_across(usual[1] if cross_tables is None else cross_tables)
+    part = checked_share(usual[1] if cross_tables is None else cross_tables)
     levels = measured_levels(tree, unit)
     if not levels:
         raise PrivacyError(
@@ -418,7 +418,7 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
         epsilon=epsilon_stated,
         delta=delta_stated,
         levels=_measurements(levels, unit, noise[: len(levels)]),
-        across=part,
+        cross_table_share=part,
         tables=_measurements(tables, unit, noise[len(levels) :]),
     )
     plan.verify(tree)
@@ -458,10 +458,10 @@ class _Division:
         return replace(self, weights=(*above, more))
 
     def shares(
-        self, tables: Sequence[CrossTable] = (), across: Fraction = Fraction(0)
+        self, tables: Sequence[CrossTable] = (), share: Fraction = Fraction(0)
     ) -> tuple[Share, ...]:
         """Shares of the levels, then of cross tables, which together have a part of the budget."""
-        further = cross_table_weights(tables, sum(self.weights, Fraction(0)), across)
+        further = cross_table_weights(tables, sum(self.weights, Fraction(0)), share)
         families = [*(self.usual for _ in self.levels[:-1]), self.finest]
         of_levels = [
             Share(weight, self.unit.sensitivity(level), family)
@@ -555,15 +555,15 @@ def cross_table_weights(
     return [finest if table.is_finest_one_way else other for table in tables]
 
 
-def checked_across(across: Number) -> Fraction:
+def checked_share(given: Number) -> Fraction:
     """Check a part of the budget and return it exactly as it is written: 0.08 is 2/25."""
-    is_number = isinstance(across, Fraction | int | float | str) and not isinstance(across, bool)
+    is_number = isinstance(given, Fraction | int | float | str) and not isinstance(given, bool)
     with suppress(ValueError, ZeroDivisionError):
-        if is_number and 0 <= (share := exact_number(across)) <= MAX_ACROSS:
+        if is_number and 0 <= (share := exact_number(given)) <= MAX_SHARE:
             return share
     raise PrivacyError(
-        f"the part for cross tables must be from 0 to {float(MAX_ACROSS):g}, such as 0.08, "
-        f"got {str(across)[:40]!r}"
+        f"the part for cross tables must be from 0 to {float(MAX_SHARE):g}, such as 0.08, "
+        f"got {str(given)[:40]!r}"
     )
 
 

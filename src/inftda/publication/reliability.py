@@ -397,7 +397,7 @@ def unknown_intervals(release: "Release") -> str:
 
 def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
     """State the measured totals with their errors, or why no cross tables are measured."""
-    if not plan.across:
+    if not plan.cross_table_share:
         totals = unmeasured_totals(tree, plan)
         if not totals:
             return ""
@@ -416,7 +416,7 @@ def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
         if table.is_finest_one_way
     )
     return (
-        f"{100 * float(plan.share_across):.2g} % of the budget measures marginal totals, with "
+        f"{100 * float(plan.used_share):.2g} % of the budget measures marginal totals, with "
         f"these errors (95 %): {known}; sums of flows are close to the measured totals"
     )
 

@@ -437,7 +437,7 @@ def across_tree(n_modes=3):
 
 
 def without_tables(plan):
-    return replace(plan, across=Fraction(0), tables=())
+    return replace(plan, cross_table_share=Fraction(0), tables=())
 
 
 def test_dual_variables_add_what_theorem_4_says_and_short_axes_more():

@@ -87,8 +87,8 @@ def test_below_a_scale_of_one_nothing_is_measured_across():
     plan = plan_of(epsilon=300)
     assert plan.levels[0].sigma < 1
     assert plan.tables == ()
-    assert plan.across == Fraction(8, 100)
-    assert plan == replace(plan_of(epsilon=300, cross_tables=0), across=Fraction(8, 100))
+    assert plan.cross_table_share == Fraction(8, 100)
+    assert plan == replace(plan_of(epsilon=300, cross_tables=0), cross_table_share=Fraction(8, 100))
     assert Plan.from_dict(plan.to_dict()) == plan
 
 
@@ -150,7 +150,7 @@ def test_tables_with_other_facts_are_refused():
         with pytest.raises(BudgetError):
             change(plan, **changes).verify(TREE)
     with pytest.raises(BudgetError):
-        replace(plan, across=Fraction(0)).verify(TREE)
+        replace(plan, cross_table_share=Fraction(0)).verify(TREE)
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_for_pairs_the_finest_level_has_more_and_the_promise_is_kept(unit, epsil
     assert min(ratios[:-1]) > 1 > ratios[-1]
     found = privacy_curve(made.accountant, made.measured)(epsilon)
     assert 0.99e-8 < found <= 1e-8
-    assert made.share_across <= made.across * (1 + Fraction(1, 10**8))
+    assert made.used_share <= made.cross_table_share * (1 + Fraction(1, 10**8))
     assert Plan.from_dict(made.to_dict()) == made
 
 
@@ -122,14 +122,14 @@ def test_guarantees_of_other_units_and_epsilons_hold(unit, epsilon):
     made = planned(unit, epsilon=epsilon)
     found = privacy_curve(made.accountant, made.measured)(epsilon)
     assert 0.99e-8 < found <= 1e-8
-    assert made.share_across <= made.across * (1 + Fraction(1, 10**8))
-    assert made.across == METHODS["inftda"][1]
+    assert made.used_share <= made.cross_table_share * (1 + Fraction(1, 10**8))
+    assert made.cross_table_share == METHODS["inftda"][1]
 
 
 def test_tables_off_the_tree_get_their_share():
     for across in (0.03, 0.08, 0.3):
         made = planned(cross_tables=across)
-        assert 0.85 * across < float(made.share_across) <= across
+        assert 0.85 * across < float(made.used_share) <= across
         finest = {t.depths for t in TREE.cross_tables if t.is_finest_one_way}
         costs = [float(t.rho) for t in made.tables if t.depths in finest]
         assert sum(costs) == pytest.approx(across * float(made.rho) / 2, rel=0.15)
