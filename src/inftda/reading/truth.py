@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from inftda.errors import IngestError
 from inftda.tree import Areas, Cells, Ints, Tree, TreeLevel
+from inftda.tree.cells import differ
 from inftda.tree.keys import MAX_BITS
 from inftda.util.kernels import inlined_kernel, kernel
 from inftda.util.threads import ThreadPool
@@ -127,7 +128,7 @@ class Children:
     def offsets(self) -> Ints:
         """int64[parents + 1]: slices of the nodes of each parent."""
         keys = self.node >> self.level.numbering.ordinal_bits
-        return np.append(np.flatnonzero(np.diff(keys, prepend=-1)), len(keys))
+        return np.append(np.flatnonzero(differ([keys])), len(keys))
 
     @property
     def key(self) -> Ints:

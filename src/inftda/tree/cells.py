@@ -53,7 +53,7 @@ def join_areas(parts: Sequence[Areas]) -> Areas:
     return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
 
-def differ(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
+def differ(areas: Sequence[NDArray[np.int32] | Ints]) -> NDArray[np.bool_]:
     """Whether each cell differs from the one before it; the first one does."""
     found = np.zeros(len(areas[0]), bool)
     found[:1] = True
