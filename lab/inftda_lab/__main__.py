@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inftda_lab.experiment import run
+from inftda_lab.experiment import EVERY, run
 from inftda_lab.guide import fill, write_csv
 from inftda_lab.report import means_of, write_report
 from inftda_lab.tables import SYNTHETIC, make_synthetic, read_istat, read_table
@@ -22,6 +22,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--istat", type=Path, help="ISTAT's matrix of 2011, the zip as downloaded")
     parser.add_argument("--epsilons", type=float, nargs="*", default=[0.1, 1.0, 10.0])
+    parser.add_argument("--mechanisms", nargs="*", default=list(EVERY), choices=EVERY)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--published", type=Path, help="CSV of published figures, to compare with")
     parser.add_argument(
@@ -36,7 +37,9 @@ def main(arguments: list[str] | None = None) -> None:
     tables = [make_synthetic(name) for name in given.synthetic]
     tables += [read_table(folder) for folder in given.table]
     tables += [read_istat(given.istat)] if given.istat else []
-    results = run(tables, given.epsilons, given.runs, given.out / "results.parquet")
+    results = run(
+        tables, given.epsilons, given.runs, given.out / "results.parquet", given.mechanisms
+    )
     every = pa.concat_tables([results, *map(pq.read_table, given.results)])
     with means_of(every, given.published) as db:
         write_report(db, tables, given.out, has_published=given.published is not None)

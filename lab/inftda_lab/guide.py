@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from inftda_lab.levels import NO_LEVEL
 from inftda_lab.report import as_table
 
 #: A baseline is better if its mean is smaller by more than this share.
@@ -23,12 +24,16 @@ _PAIR: Final = """
 
 
 def write_csv(db: Any, path: Path) -> None:
-    """Write the mean of every figure, with the published one where there is one."""
+    """Write means, with the published ones where there are some.
+
+    Of levels above the finest one the largest error only, and what was published.
+    """
     db.sql(
         "SELECT m.dataset AS data_set, m.mechanism, m.setting, m.epsilon, m.name AS level, "
         "m.measure, m.runs, printf('%.5g', m.mean)::DOUBLE AS mean, b.theirs AS published_mean "
         "FROM means m LEFT JOIN beside b USING (dataset, setting, mechanism, epsilon, level, "
-        "measure) ORDER BY ALL"
+        f"measure) WHERE m.level != 0 AND (m.level = {NO_LEVEL} OR m.measure = 'max_abs_error' OR "
+        f"m.{_FINEST} OR b.theirs IS NOT NULL) ORDER BY ALL"
     ).write_csv(str(path))
 
 
@@ -45,12 +50,14 @@ def fill(db: Any, page: Path) -> None:
 
 
 def _runs(db: Any) -> str:
+    """How often each data set was released; rows are alike in runs and values of epsilon."""
     rows = db.execute(
-        "SELECT runs, epsilons, string_agg(dataset, ', ' ORDER BY dataset) FROM (SELECT dataset, "
+        "SELECT runs, epsilons, made, string_agg(dataset, ', ' ORDER BY dataset) FROM (SELECT "
+        "dataset, CASE mechanism WHEN 'estimate' THEN 'estimates' ELSE 'releases' END AS made, "
         "max(runs) AS runs, string_agg(DISTINCT printf('%g', epsilon), ', ' ORDER BY "
-        "printf('%g', epsilon)) AS epsilons FROM means GROUP BY ALL) GROUP BY ALL ORDER BY 1 DESC"
+        "printf('%g', epsilon)) AS epsilons FROM means GROUP BY ALL) GROUP BY ALL ORDER BY ALL DESC"
     ).fetchall()
-    return as_table(("runs", "epsilon", "data sets"), rows)
+    return as_table(("runs", "epsilon", "of", "data sets"), rows)
 
 
 def _reproduced(db: Any) -> str:
@@ -73,13 +80,11 @@ def _factors(db: Any) -> str:
         "level > 0 AND measure = 'max_abs_error') ON epsilon USING printf('%.2f', median(factor)) "
         "ORDER BY 1"
     )
-    head = [column[0] for column in rows.description]
-    smaller = db.execute(
+    table = as_table([column[0] for column in rows.description], rows.fetchall())
+    [(n, of)] = db.execute(
         "SELECT count(*) FILTER (theirs < ours), count(*) FROM beside WHERE setting = 'ours' AND "
         "mechanism = 'inftda' AND level > 0 AND measure = 'max_abs_error'"
-    )
-    table = as_table(head, rows.fetchall())
-    n, of = smaller.fetchone()
+    ).fetchall()
     return f"{table}\n\nThe published error is smaller in {n} of {of} cases, a level at an epsilon."
 
 
@@ -151,13 +156,13 @@ def _estimates(db: Any) -> str:
     ).fetchall()
     head = ("data set", "common part", "root mean squared error", "largest error",
             "part of flows that are false")  # fmt: skip
-    n, *worse, most = db.execute(
+    [(n, *worse, most)] = db.execute(
         "SELECT count(*) FILTER (measure = 'common_part'), "
         "count(*) FILTER (measure = 'root_mean_squared_error' AND after > before), "
         "count(*) FILTER (measure = 'common_part' AND after < before), "
         "count(*) FILTER (measure = 'max_abs_error' AND after > before), "
         f"max(after / before - 1) FILTER (measure = 'max_abs_error') FROM ({pair})"
-    ).fetchone()
+    ).fetchall()
     said = (
         f"Of {n} cases, a table at an epsilon each, estimates are worse by the squared error in "
         f"{worse[0]}, by the common part in {worse[1]}, and by the largest error in {worse[2]}, by "

@@ -37,7 +37,7 @@ WIDENED: Final = 0.15
 
 _MEANS: Final = (
     "CREATE TABLE means AS SELECT dataset, setting, mechanism, epsilon, level, measure, "
-    "any_value(level_name) AS name, count(*) AS runs, avg(value) AS mean, min(value) AS low, "
+    "level_name AS name, count(*) AS runs, avg(value) AS mean, min(value) AS low, "
     "max(value) AS high "
     "FROM results GROUP BY ALL"
 )

@@ -1,5 +1,6 @@
 """The laboratory: solvers against exhaustive search, releases without noise, a small run."""
 
+import csv
 import itertools
 import zipfile
 from collections import Counter
@@ -302,3 +303,39 @@ def test_one_command_writes_results_summary_and_figures(tmp_path):
     text = (tmp_path / "out" / "summary.md").read_text()
     assert "| inftda | max_abs_error | 1 | 100.0 % |" in text
     assert text.count("vanilla-gauss") == 2
+
+
+def test_figures_of_a_page_are_replaced_by_those_of_earlier_results(tmp_path):
+    published = tmp_path / "published.csv"
+    published.write_text(
+        "dataset,mechanism,epsilon,level,metric,min,mean,max\n"
+        "binary_sparse,InfTDA,1,1,max_error,0,900,99\n"
+        "binary_sparse,InfTDA,1,2,max_error,-2,-1,-1\n"
+    )
+    page = tmp_path / "page.md"
+    names = ("runs", "reproduced", "factors", "better", "finest", "totals", "estimates")
+    page.write_text(
+        "".join(f"# {name}\n<!-- figures: {name} -->\nold\n<!-- end -->\n" for name in names)
+    )
+    few = ["--synthetic", "binary_sparse", "--epsilons", "1", "--runs", "1"]
+    first = ["--mechanisms", "inftda", "release", "release, no cross tables"]
+    command.main(["--out", str(tmp_path / "a"), *few, *first])
+    command.main(
+        ["--out", str(tmp_path / "b"), *few, "--mechanisms", "estimate", "vanilla-gauss",
+         "--results", str(tmp_path / "a" / "results.parquet"), "--published", str(published),
+         "--page", str(page), "--csv", str(tmp_path / "all.csv")]
+    )  # fmt: skip
+    text = page.read_text()
+    assert "old" not in text
+    assert "| 1 | 1 | releases | binary_sparse |" in text
+    assert "1 of 2 figures (50.0 %) are reproduced" in text
+    assert "max_abs_error of inftda (1)" in text
+    assert "The published error is smaller in 1 of 2 cases" in text
+    assert "| vanilla-gauss | finest | 1 | 1 |" in text
+    assert "Of 1 cases" in text
+    totals = text.partition("# totals")[2].partition("# estimates")[0]
+    assert "None" not in totals
+    assert totals.count("→") == 5
+    rows = csv.DictReader((tmp_path / "all.csv").read_text().splitlines())
+    published_means = {row["published_mean"] for row in rows if row["mechanism"] == "inftda"}
+    assert published_means == {"", "900", "-1"}

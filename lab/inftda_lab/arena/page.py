@@ -33,21 +33,24 @@ MARKS: Final = (("#2a7f9e", "o"), ("#a92a44", "s"), ("#96770d", "^"), ("#5b5b8c"
 
 
 class Measured(NamedTuple):
-    """A column of the picture: heading, value of a run, whether its scale is logarithmic."""
+    """A column of the picture: heading, and the value of several runs."""
 
     title: str
-    value: Callable[[Mapping[str, Any]], float]
-    is_log: bool
+    value: Callable[[Sequence[Mapping[str, Any]]], float]
 
 
 PANELS: Final = (
-    Measured("part of the finest table\nthat is missing (%)",
-             lambda run: 100 * (1 - run["levels"][-1]["common"]), is_log=False),
-    Measured("largest error between\nthe coarsest areas",
-             lambda run: run["levels"][0]["largest"], is_log=True),
-    Measured("mean error of\norigin totals", lambda run: run["totals"][0], is_log=True),
-    Measured("CPU seconds,\nfile to file", lambda run: run["cpu"], is_log=True),
-)  # fmt: skip
+    Measured(
+        "part of the finest table\nthat is missing (%)",
+        lambda runs: 100 * fmean(1 - run["levels"][-1]["common"] for run in runs),
+    ),
+    Measured(
+        "largest error between\nthe coarsest areas",
+        lambda runs: fmean(run["levels"][0]["largest"] for run in runs),
+    ),
+    Measured("mean error of\norigin totals", lambda runs: fmean(run["totals"][0] for run in runs)),
+    Measured("CPU seconds,\nfile to file", lambda runs: min(run["cpu"] for run in runs)),
+)
 
 
 def write_page(results: Results, page: Path, picture: Path) -> None:
@@ -76,8 +79,8 @@ The same tables, budget and measures for all: epsilon 1, delta 1e-8, one trip pe
 person replaced by another.
 `python -m inftda_lab.arena` made this page, with the versions that it states."""
 _CAPTION: Final = """\
-*Smaller is better in every column; the scales of the last three are logarithmic.
-Tools without a mark could not be run or needed too much time: the tables say which.*"""
+*Smaller is better in every column; all scales are logarithmic.
+Tools without a mark for a table were not run on it, or the rows below say why they failed.*"""
 _METHOD: Final = """\
 - Every tool reads files and writes files; time and memory are those of all its processes, \
 start-up included.
@@ -110,40 +113,38 @@ def _ran(found: Mapping[str, Any]) -> dict[str, Sequence[Mapping[str, Any]]]:
     return {name: result["runs"] for name, result in found["tools"].items() if result["runs"]}
 
 
-def _mean(runs: Sequence[Mapping[str, Any]], of: Callable[[Mapping[str, Any]], float]) -> float:
-    return fmean(of(run) for run in runs)
-
-
 def _judgement(results: Results) -> list[str]:
-    """Where the default release is behind, and what these tools have in other places."""
+    """What is ahead of the default release, by each measure of error."""
     lines = []
     for name, found in results.items():
         runs = _ran(found)
         if OURS not in runs:
             continue
-        missing, coarse, totals, _ = (panel.value for panel in PANELS)
-        ours = [_mean(runs[OURS], of) for of in (missing, coarse, totals)]
-        better = [tool for tool in runs if _mean(runs[tool], missing) < ours[0]]
-        better.sort(key=lambda tool: _mean(runs[tool], missing))
+        values = {tool: [panel.value(runs[tool]) for panel in PANELS[:3]] for tool in runs}
+        missing, coarse, totals = values[OURS]
         lines.append(
-            f"- {name}: the default release misses {ours[0]:.1f} % of the finest table, with "
-            f"errors up to {_number(ours[1])} between the coarsest areas and of "
-            f"{_number(ours[2])} on average in origin totals."
+            f"- {name}: the default release misses {missing:.1f} % of the finest table, with "
+            f"errors up to {_number(coarse)} between the coarsest areas and of {_number(totals)} "
+            "on average in origin totals."
         )
-        for tool in better:
-            at = [_mean(runs[tool], of) for of in (missing, coarse, totals)]
-            lines.append(
-                f"    - {TOOLS[tool].label}: {at[0]:.1f} %, {_number(at[1])}, {_number(at[2])}."
-            )
+        better = sorted((value, tool) for tool, value in values.items() if value[0] < missing)
+        lines += [
+            f"    - {TOOLS[tool].label}: {value[0]:.1f} %, {_number(value[1])}, "
+            f"{_number(value[2])}."
+            for value, tool in better
+        ]
+        for at, words in ((1, "Between the coarsest areas"), (2, "In origin totals")):
+            ahead = sorted((v[at], tool) for tool, v in values.items() if v[at] < values[OURS][at])
+            names = ", ".join(f"{TOOLS[tool].label} ({_number(value)})" for value, tool in ahead)
+            lines.append(f"    - {words}, errors are smaller with: {names or 'none'}.")
     behind = (
-        "By single flows between the finest areas, the default release is behind the tools and "
-        "options listed below it here, best first; each with the same three figures."
+        "For single flows between the finest areas, the default release is behind the tools and "
+        "options that are listed below it, best first; each with the same three figures."
     )
     advice = (
-        "Use flat Laplace noise with a threshold if nobody will sum up the flows: it keeps more of "
-        "the finest table than any release here. "
-        "Its sums are wrong, because dropped flows are missing in them.\n"
-        "`--split pairs` and estimates are the options for readers who need both."
+        "Flat Laplace noise with a threshold suits readers who will not sum up the flows: in sums, "
+        "the dropped flows are missing.\n"
+        "Estimates and `--split pairs` are for those who need both."
     )
     return [behind, "\n".join(lines), advice]
 
@@ -173,12 +174,11 @@ def _accuracy(found: Mapping[str, Any]) -> str:
         rows.append(
             (
                 _label(name),
-                f"{_mean(runs, lambda r: r['levels'][-1]['common']):.4f}",
+                f"{fmean(run['levels'][-1]['common'] for run in runs):.4f}",
                 " ".join(map(_number, largest)),
                 " ".join(map(_number, mean)),
                 " / ".join(map(_number, totals)),
-                f"{100 * _mean(runs, lambda r: r['false']):.1f} %",
-                f"{100 * _mean(runs, lambda r: r['lost']):.1f} %",
+                *(f"{100 * fmean(run[what] for run in runs):.1f} %" for what in ("false", "lost")),
             )
         )
     return _table(head, rows)
@@ -234,10 +234,16 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
+def _short(value: float, _: int) -> str:
+    """A number at a mark of an axis."""
+    return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
+
+
 def _draw(results: Results, path: Path) -> None:
     """A row for each tool, a column for each measure, a mark for each table."""
     mpl.use("svg")
     from matplotlib import pyplot as plt  # noqa: PLC0415 - after the backend is chosen
+    from matplotlib import ticker  # noqa: PLC0415
 
     names = list(dict.fromkeys(name for found in results.values() for name in found["tools"]))
     place = {name: -row for row, name in enumerate(names)}
@@ -249,12 +255,16 @@ def _draw(results: Results, path: Path) -> None:
             for (table, found), (colour, mark) in zip(results.items(), MARKS, strict=False):
                 runs = _ran(found)
                 axis.plot(
-                    [_mean(runs[name], panel.value) for name in runs],
+                    [panel.value(runs[name]) for name in runs],
                     [place[name] for name in runs],
                     linestyle="", marker=mark, color=colour, markersize=5, alpha=0.85, label=table,
                 )  # fmt: skip
-            if panel.is_log:
-                axis.set_xscale("log")
+            axis.set_xscale("log")
+            low, high = axis.get_xlim()
+            steps = (1, 2, 5) if high < 100 * low else (1,)
+            axis.xaxis.set_major_locator(ticker.LogLocator(subs=steps))
+            axis.xaxis.set_major_formatter(ticker.FuncFormatter(_short))
+            axis.xaxis.set_minor_locator(ticker.NullLocator())
             axis.set_title(panel.title, fontsize=9, loc="left")
             axis.tick_params(length=0)
         axes[0].set_yticks(list(place.values()), [TOOLS[name].label for name in names])
