@@ -158,22 +158,22 @@ def draw_figures(db: Any, out: Path) -> list[Path]:
 
 
 def _draw(names: Sequence[str], measures: Sequence[str], db: Any, path: Path) -> Path:
-    """A row of panels for each table, a column for each epsilon and measure."""
+    """A row of panels for each table and measure, a column for each epsilon."""
     from matplotlib import pyplot  # noqa: ICN001, PLC0415 - after the backend is chosen
 
     epsilons = [
         e for (e,) in db.execute("SELECT DISTINCT epsilon FROM means ORDER BY 1").fetchall()
     ]
-    columns = [(epsilon, what) for what in measures for epsilon in epsilons]
+    rows = [(name, what) for name in names for what in measures]
     figure, axes = pyplot.subplots(
-        len(names),
-        len(columns),
-        figsize=(3.6 * len(columns), 2.6 * len(names) + 0.7),
+        len(rows),
+        len(epsilons),
+        figsize=(3.6 * len(epsilons), 2.6 * len(rows) + 0.7),
         squeeze=False,
         layout="constrained",
     )
-    for row, name in zip(axes, names, strict=True):
-        for panel, (epsilon, what) in zip(row, columns, strict=True):
+    for row, (name, what) in zip(axes, rows, strict=True):
+        for panel, epsilon in zip(row, epsilons, strict=True):
             _panel(panel, db, name, epsilon, what)
             panel.set_title(f"{name}, epsilon = {epsilon:g}", fontsize=8)
             panel.set_ylabel(LABELS[what], fontsize=8)

@@ -86,6 +86,7 @@ _METHOD: Final = """\
 start-up included.
   Kernels of `inftda` were compiled before.
 - Figures are means over runs; time and memory are the least.
+- Only origins and destinations are compared; flows of other dimensions are added up.
 - The common part is twice the sum of the smaller of two flows, over the sum of both tables; \
 negative flows count as 0.
 - Mean errors are those of pairs with true flows.
