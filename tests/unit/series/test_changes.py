@@ -1,5 +1,7 @@
 """What changed between two editions."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,14 @@ def editions(difference, seed):
     return edition(BEFORE, seed), edition(BEFORE + difference, seed + 10_000)
 
 
+@cache
+def changed(seed):
+    """Two editions, and the difference between their true tables."""
+    random = np.random.default_rng(seed)
+    difference = random.poisson(BEFORE * 0.3) * random.integers(0, 2, BEFORE.shape)
+    return editions(difference, 500 + seed), difference
+
+
 def compared(both, levels, difference):
     """For each number: true change, change, ends of its interval, verdict."""
     found = inftda.change(*both, origin_level=levels[0], destination_level=levels[1])
@@ -76,9 +86,7 @@ def test_intervals_hold_the_true_change_and_the_one_beside_them():
     """95 % on average: six pairs of editions, and ten standard errors below."""
     held, n = dict.fromkeys(LEVELS, 0), dict.fromkeys(LEVELS, 0)
     for seed in range(6):
-        random = np.random.default_rng(seed)
-        difference = random.poisson(BEFORE * 0.3) * random.integers(0, 2, BEFORE.shape)
-        both = editions(difference, 500 + seed)
+        both, difference = changed(seed)
         for levels in LEVELS:
             true, change, low, high, _ = compared(both, levels, difference)
             assert ((low <= change) & (change <= high)).all()
@@ -106,9 +114,7 @@ def test_a_verdict_holds_for_the_published_change_as_well_as_for_the_measured_on
     """A change that lies at the end of its interval has a verdict only if it is large itself."""
     n_at_the_end = 0
     for seed in range(6):
-        random = np.random.default_rng(seed)
-        difference = random.poisson(BEFORE * 0.3) * random.integers(0, 2, BEFORE.shape)
-        both = editions(difference, 500 + seed)
+        both, difference = changed(seed)
         _, change, low, high, verdict = compared(both, ("town", "town"), difference)
         is_at_the_end = (change == low) | (change == high)
         # An interval that was widened to hold the published change is wider than the others.
