@@ -23,7 +23,7 @@ BUDGETS = {
     "": 1600,
     "app": 1500,
     "areas": 1600,
-    "cli": 1500,
+    "cli": 1450,
     "confidential": 1350,
     "documents": 300,
     "estimates": 1900,

@@ -59,9 +59,7 @@ def release(call: Call, *, quiet: Quiet = False, json: Json = False) -> None:
 
 @command()
 def demo(  # noqa: PLR0913 - one keyword for each property of the country
-    out: Annotated[
-        Path, Option("Folder to write: table, areas and release.", "FOLDER", Path)
-    ] = Path("demo-output"),
+    out: _DemoFolder = Path("demo-output"),
     *,
     sizes: Annotated[
         Sequence[int], Option("Numbers of areas, coarse to fine.", "N,N,...", whole_numbers)

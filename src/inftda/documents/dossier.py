@@ -4,6 +4,7 @@ Its sources are the release, the ledger if there is one, and checks that are run
 is made. True counts are never read.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -22,11 +23,13 @@ from inftda.publication.stated import BETA, default_title, describe_size, level_
 from inftda.publication.verify import verify
 from inftda.selftest import self_test
 from inftda.util.exact_numbers import rounded_up
-from inftda.util.files import check_folder, check_unpublished, is_plain, whole_folder
+from inftda.util.files import check_folder, check_own, check_unpublished, whole_folder
 
 REGISTRY, MARKDOWN, HTML = "registry.yaml", "summary.md", "summary.html"
 FILES: Final = (REGISTRY, MARKDOWN, HTML)
 _LONGEST_HISTORY: Final = 12
+#: Refuses to replace a folder that is not a dossier.
+_CHECK: Final = partial(check_own, own=FILES, what="a dossier")
 
 
 @documented
@@ -65,7 +68,7 @@ def dossier(  # noqa: PLR0913 - one keyword for each thing an office may decide
     """
     folder = Path(out)
     check_unpublished(folder)
-    check_folder(folder, force=force, check=_check_dossier)
+    check_folder(folder, force=force, check=_CHECK)
     opened = open_release(release)
     account = _account(ledger, dataset, opened.manifest.plan.unit)
     plan, name, size = opened.manifest.plan, title or default_title(opened), describe_size(opened)
@@ -95,20 +98,10 @@ def dossier(  # noqa: PLR0913 - one keyword for each thing an office may decide
         MARKDOWN: html.render_markdown("summary.md", facts),
         HTML: html.render("summary.html", facts, title=name, style="summary.css"),
     }
-    with whole_folder(folder, force=force, check=_check_dossier) as partial:
+    with whole_folder(folder, force=force, check=_CHECK) as partial:
         for name, text in texts.items():
             (partial / name).write_text(text, encoding="utf-8")
     return folder
-
-
-def _check_dossier(folder: Path) -> None:
-    """Complain unless a folder has the files of a dossier and nothing else."""
-    for path in sorted(folder.iterdir()):
-        if path.name not in FILES or not is_plain(path):
-            raise ReleaseError(
-                f"{str(folder)!r} is not replaced: {path.name!r} in it is not part of a dossier; "
-                "choose another folder"
-            )
 
 
 def _account(ledger: str | Path | None, dataset: str | None, unit: Unit) -> Dataset | None:

@@ -31,8 +31,8 @@ from inftda.tree import DESTINATION, ORIGIN
 from inftda.util.files import (
     ESTIMATE_FILE,
     check_folder,
+    check_own,
     check_unpublished,
-    is_plain,
     whole_folder,
 )
 
@@ -149,12 +149,7 @@ def check_export(folder: Path) -> None:
         is_ours, own = False, set()
     if not is_ours:
         raise ReleaseError(f"{str(folder)!r} is not an export of inftda; it is not replaced")
-    for path in sorted(folder.iterdir()):
-        if path.name not in own or not is_plain(path):
-            raise ReleaseError(
-                f"{str(folder)!r} is not replaced: {path.name!r} in it is not part of the export; "
-                "move it elsewhere or choose another folder"
-            )
+    check_own(folder, own, "the export")
 
 
 def _write_package(folder: Path, about: dict[str, Any], resources: list[Resource]) -> None:

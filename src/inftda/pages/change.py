@@ -57,26 +57,26 @@ class _Places:
         places = located(self._known, axis, hierarchy.depth)
         return {"places": places, "isOutlined": is_outlined}
 
-    def numbers(self, axis: int, codes: Sequence[str]) -> list[int]:
-        """Finest areas by their codes; -1 where there is none."""
+    def areas(self, axis: int, codes: pa.ChunkedArray, level: str | None = None) -> list[int]:
+        """Areas of a level, by default the finest, by their codes; -1 where there is none."""
         hierarchy = self.tree.axes[axis].hierarchy
-        area = find_texts(pa.array(codes, pa.string()), hierarchy.codes(hierarchy.depth))
-        return [int(number) for number in area]
+        depth = hierarchy.depth if level is None else hierarchy.level_of(level)
+        found = find_texts(codes.combine_chunks(), hierarchy.codes(depth))
+        return [int(area) for area in found]
 
     def labels(self, table: pa.Table, levels: Mapping[str, str]) -> list[str]:
         """Labels of the rows of a table: the names of their areas."""
         columns = []
         for number, axis in enumerate(self.tree.axes):
-            if axis.name in table.column_names:
-                codes = table.column(axis.name).to_pylist()
-                if levels[axis.name] not in axis.hierarchy.level_names:  # zones have no names
-                    columns.append(codes)
-                    continue
-                depth = axis.hierarchy.level_of(levels[axis.name])
-                known = self._known.name(number, depth).to_pylist()
-                area = find_texts(pa.array(codes, pa.string()), axis.hierarchy.codes(depth))
-                pairs = zip(area.tolist(), codes, strict=True)
-                columns.append([known[at] if at >= 0 else code for at, code in pairs])
+            if axis.name not in table.column_names:
+                continue
+            column, level = table.column(axis.name), levels[axis.name]
+            labels = column.to_pylist()
+            if level in axis.hierarchy.level_names:  # zones have no names
+                known = self._known.name(number, axis.hierarchy.level_of(level)).to_pylist()
+                pairs = zip(self.areas(number, column, level), labels, strict=True)
+                labels = [known[at] if at >= 0 else code for at, code in pairs]
+            columns.append(labels)
         between = " \N{RIGHTWARDS ARROW} " if self.tree.is_od else ", "
         return [between.join(names) for names in zip(*columns, strict=True)]
 
@@ -184,7 +184,8 @@ def _change_page(
             areas = _shaded(places, number, made)
             maps.append({**drawn, "title": heading, "areas": areas, "lines": []})
     finest = {axis.name: axis.hierarchy.level_names[-1] for axis in places.tree.axes}
-    if maps and places.tree.is_od and whole.levels == finest and _is_one(places):
+    ends = [axis.hierarchy for axis in places.tree.axes]
+    if maps and places.tree.is_od and whole.levels == finest and ends[0] == ends[1]:
         maps[0]["lines"] = _lines(places, whole)
     lists.insert(0, {"title": whole.cells.capitalize(), **_listed(places, whole, whole.levels)})
     pack = Pack({"maps": maps})
@@ -208,11 +209,6 @@ def _change_page(
     )
 
 
-def _is_one(places: _Places) -> bool:
-    """Whether both ends have the same areas."""
-    return places.tree.axes[0].hierarchy == places.tree.axes[1].hierarchy
-
-
 def _listed(places: _Places, made: Changes, levels: Mapping[str, str]) -> dict[str, Any]:
     """The largest changes with a verdict, in words, and how many there are."""
     rows, lists = made.table.slice(0, made.count(ROSE) + made.count(FELL)), {}
@@ -233,9 +229,9 @@ def _shaded(places: _Places, axis: int, made: Changes) -> list[tuple[int, str, s
     Changes that are not significant come first, then smaller changes before larger ones.
     """
     found = []
-    column = made.table.column(places.tree.axes[axis].name).to_pylist()
+    areas = places.areas(axis, made.table.column(places.tree.axes[axis].name))
     labels = places.labels(made.table, places.totals(places.tree.axes[axis].name))
-    rows = zip(places.numbers(axis, column), labels, made.table.to_pylist(), strict=True)
+    rows = zip(areas, labels, made.table.to_pylist(), strict=True)
     for area, label, row in rows:
         strong = 2 if abs(row["change"]) > STRONG * max(row["old"], 1) else 1
         kind = "same" if row["verdict"] == UNKNOWN else f"{row['verdict']}{strong}"
@@ -253,10 +249,7 @@ def _in_words(label: str, row: Mapping[str, Any]) -> str:
 def _lines(places: _Places, made: Changes) -> list[tuple[int, int, str, str]]:
     """Ends, shade and words of the largest changes of flows between two areas, small ones first."""
     rows = made.table.slice(0, min(made.count(ROSE) + made.count(FELL), MOST_LINES))
-    ends = [
-        places.numbers(axis, rows.column(end).to_pylist())
-        for axis, end in enumerate((ORIGIN, DESTINATION))
-    ]
+    ends = [places.areas(axis, rows.column(end)) for axis, end in enumerate((ORIGIN, DESTINATION))]
     labels = places.labels(rows, made.levels) if len(rows) else []
     every = zip(*ends, labels, rows.to_pylist(), strict=True)
     return [

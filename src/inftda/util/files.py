@@ -15,7 +15,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -195,6 +195,16 @@ def check_folder(out: Path, *, check: Check, force: bool) -> None:
     if out.exists() and any(out.iterdir()):
         check(out)
     _check_parent(out, ReleaseError)
+
+
+def check_own(folder: Path, own: Collection[str], what: str) -> None:
+    """Refuse to replace a folder that holds anything but plain files of these names."""
+    for path in sorted(folder.iterdir()):
+        if path.name not in own or not is_plain(path):
+            raise ReleaseError(
+                f"{str(folder)!r} is not replaced: {path.name!r} in it is not part of {what}; move "
+                "it elsewhere or choose another folder"
+            )
 
 
 def check_file(out: Path, *, force: bool = False, reads: Iterable[Path | None] = ()) -> None:
