@@ -2,6 +2,8 @@
 
 import json
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -54,10 +56,16 @@ def test_published_sums_are_measured_and_compared_with_finer_ones(tmp_path):
     assert found["gap"] == pytest.approx(26 + 1.6)  # the region has 26, its towns -1.6
 
 
-def test_a_process_is_stopped_at_its_limit(tmp_path):
-    endless = [sys.executable, "-c", "while True: pass"]
+def test_a_process_is_stopped_at_its_limit_with_all_that_it_started(tmp_path):
+    start = "p = subprocess.Popen([sys.executable, '-c', 'while True: pass'], process_group=0)"
+    command = f"import subprocess, sys; {start}; print(p.pid, flush=True); p.wait()"
     with pytest.raises(CommandError, match="stopped after 1 CPU seconds"):
-        run(endless, 1, tmp_path / "log.txt")
+        run([sys.executable, "-c", command], 1, tmp_path / "log.txt")
+    child = Path(f"/proc/{(tmp_path / 'log.txt').read_text().strip()}/stat")
+    deadline = time.monotonic() + 20
+    while child.exists() and ") Z " not in child.read_text() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not child.exists() or ") Z " in child.read_text()
 
 
 def test_cost_counts_the_processes_that_a_command_starts(tmp_path):

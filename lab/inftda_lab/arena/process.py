@@ -72,10 +72,16 @@ def run(
             memory = max(memory, sum(map(_memory, here)))
             passed = time.monotonic() - started
             if sum(used.values()) > limit or passed > _PATIENCE * limit:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                for member in _members(process.pid):
+                    with suppress(ProcessLookupError):
+                        os.kill(member, signal.SIGKILL)
                 process.wait()
-                raise CommandError(f"stopped after {limit:.0f} CPU seconds")
+                is_busy = sum(used.values()) > limit
+                raise CommandError(
+                    f"stopped after {limit:.0f} CPU seconds"
+                    if is_busy
+                    else f"stopped after {passed:.0f} seconds, most of which it waited"
+                )
             time.sleep(_PAUSE)
     if process.returncode:
         raise CommandError(f"failed: {_last_line(log)}")
