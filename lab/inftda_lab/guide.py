@@ -53,7 +53,8 @@ def _runs(db: Any) -> str:
     """How often each data set was released; rows are alike in runs and values of epsilon."""
     rows = db.execute(
         "SELECT runs, epsilons, made, string_agg(dataset, ', ' ORDER BY dataset) FROM (SELECT "
-        "dataset, CASE mechanism WHEN 'estimate' THEN 'estimates' ELSE 'releases' END AS made, "
+        "dataset, CASE WHEN mechanism = 'estimate' THEN 'estimates' WHEN mechanism LIKE 'release%' "
+        "THEN 'default releases' ELSE 'the paper''s mechanisms' END AS made, "
         "max(runs) AS runs, string_agg(DISTINCT printf('%g', epsilon), ', ' ORDER BY "
         "printf('%g', epsilon)) AS epsilons FROM means GROUP BY ALL) GROUP BY ALL ORDER BY ALL DESC"
     ).fetchall()

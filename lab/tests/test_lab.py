@@ -327,7 +327,7 @@ def test_figures_of_a_page_are_replaced_by_those_of_earlier_results(tmp_path):
     )  # fmt: skip
     text = page.read_text()
     assert "old" not in text
-    assert "| 1 | 1 | releases | binary_sparse |" in text
+    assert "| 1 | 1 | default releases | binary_sparse |" in text
     assert "1 of 2 figures (50.0 %) are reproduced" in text
     assert "max_abs_error of inftda (1)" in text
     assert "The published error is smaller in 1 of 2 cases" in text
