@@ -68,9 +68,10 @@ def table(country, folder):
 
 
 class Spent(NamedTuple):
-    """What a process took: seconds by the clock, peak memory in GB."""
+    """What a process took: seconds by the clock, processor time, peak memory in GB."""
 
     seconds: float
+    cpu_seconds: float
     peak_gb: float
 
 
@@ -99,7 +100,7 @@ def timed(command, **variables):
         raise SystemExit(f"{' '.join(map(str, command))} failed with {process.returncode}")
     # Kibibytes on Linux, bytes on macOS.
     unit = 1 if platform.system() == "Darwin" else 1024
-    return Spent(seconds, usage.ru_maxrss * unit / 1e9)
+    return Spent(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit / 1e9)
 
 
 def machine():
