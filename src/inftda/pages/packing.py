@@ -65,4 +65,4 @@ class Pack:
         ).encode()
         plain = b"".join([len(header).to_bytes(4, "little"), header, *self._planes])
         # No time stamp: the same release gives the same page.
-        return base64.b64encode(gzip.compress(plain, compresslevel=9, mtime=0)).decode()
+        return base64.b64encode(gzip.compress(plain, compresslevel=6, mtime=0)).decode()

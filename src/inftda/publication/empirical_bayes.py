@@ -44,7 +44,7 @@ _LOWEST: Final = 14
 #: Steps of the fit, and weights, in cells, of the flat prior and of the prior of the table.
 _ITERATIONS, _FLAT, _TABLE = 100, 3.0, 10.0
 #: Upper limit of a count, also for measurements of an untrusted release.
-_LARGEST: Final = 1 << 62
+LARGEST: Final = 1 << 62
 #: Up to this scale noise is far from normal, or has wider tails.
 _FAR: Final = {False: 12, True: 32}
 
@@ -210,7 +210,7 @@ class Deconvolution:
 
     def place(self, noisy: NDArray[np.integer]) -> Ints:
         """int64: entries of noisy values in a `CountPosterior`, whose ends are open."""
-        at = (np.clip(noisy, -_LARGEST, _LARGEST) - self._points[0]) // self.step
+        at = (np.clip(noisy, -LARGEST, LARGEST) - self._points[0]) // self.step
         return np.asarray(np.clip(at, 0, self.n_values - 1))
 
     def is_clear(self, noisy: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -251,7 +251,7 @@ class CellPosteriors:
             noisy: their noisy values.
             number: their published numbers.
         """
-        noisy = np.clip(noisy, -_LARGEST, _LARGEST)
+        noisy = np.clip(noisy, -LARGEST, LARGEST)
         least, most = np.minimum(noisy, number), np.maximum(noisy, number)
         low, high = self._of("low", kind, least), self._of("high", kind, most)
         rule = self.rule

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from inftda.noise.distribution import Noise
 from inftda.noise.tails import Tail
 from inftda.publication.agreement import level_sums
-from inftda.publication.empirical_bayes import CellPosteriors, Deconvolution, deconvolution
+from inftda.publication.empirical_bayes import LARGEST, CellPosteriors, Deconvolution, deconvolution
 from inftda.publication.measured import (
     Areas,
     Ends,
@@ -61,8 +61,6 @@ _MISSED_SUM: Final = 0.07
 _FEW: Final = 8
 #: Largest number of sums by several axes that are reconciled with measurements of several of them.
 _MOST_ROWS: Final = 1 << 16
-#: Upper limit of a count.
-_LARGEST: Final = 1 << 62
 #: Shares of additional dimensions may have a common error in all small cells: this part of the mean
 #: is its standard deviation.
 _SHARED_ERROR: Final = 0.5
@@ -224,8 +222,7 @@ class Intervals:
         """Sum up cells of the tree to rows."""
         parts = _Sums(len(rows.row))
         for number, cells in enumerate(self._levels):
-            row, at, undivided = cells.tiles(rows)
-            parts.add(row, cells.table.value[at], cells.table.noise)
+            undivided = cells.add_tiles(rows, parts)
             if number < len(self._levels) - 1 and len(undivided):
                 mean, variance = (of[undivided] for of in self._moments[number])
                 areas = [of[undivided] for of in cells.table.areas]
@@ -309,7 +306,7 @@ class _Rows:
             self.size *= np.bincount(axis.group[axis.group >= 0], minlength=len(axis.codes))[group]
 
     @cached_property
-    def _order(self) -> tuple[Ints, Ints]:
+    def order(self) -> tuple[Ints, Ints]:
         """Keys of the rows in ascending order, and the row of each key."""
         key = self._keys(self.groups)
         order = np.argsort(key, kind="stable")
@@ -349,7 +346,7 @@ class _Rows:
 
     def find(self, groups: Sequence[NDArray[np.integer]]) -> Ints:
         """int64: the row with these groups, -1 if there is none."""
-        known, order = self._order
+        known, order = self.order
         key = self._keys(groups)
         at = np.minimum(np.searchsorted(known, key), len(known) - 1)
         return np.where(known[at] == key, order[at], -1)
@@ -577,32 +574,24 @@ class _LevelCells:
         """Intervals of some cells, given what is published."""
         return self.posteriors.ends(self.kind[cell], self.table.value[cell], number)
 
-    def tiles(self, rows: _Rows) -> tuple[Ints, Ints, Ints]:
-        """Find the coarsest cells that lie in rows as a whole, and undivided cells.
+    def add_tiles(self, rows: _Rows, parts: "_Sums") -> Ints:
+        """Add the coarsest cells that lie in rows as a whole.
 
         Returns:
-            Rows, the cell in each of them, and undivided cells that lie in rows only in part.
+            Undivided cells that lie in rows only in part.
         """
-        level, nothing = self.level, np.empty(0, np.int64)
-        of_parents, of_cells = rows.at(level.parent_depths), rows.at(level.depths)
-        if not any((group == MIXED).any() for group in of_parents):
-            return nothing, nothing, nothing
-        is_mixed, is_out = np.zeros((2, len(self.key)), bool)
-        for group, areas in zip(of_parents, self.parent_areas, strict=True):
-            is_mixed |= group[areas] == MIXED
-            is_out |= group[areas] == LEFT_OUT
-        family = np.flatnonzero(is_mixed & ~is_out)
-        cell = _ranges(self.start[family], self.sizes[family])
-        is_mixed, is_out = np.zeros((2, len(cell)), bool)
-        groups = [of[areas[cell]] for of, areas in zip(of_cells, self.table.areas, strict=True)]
-        for group in groups:
-            is_mixed |= group == MIXED
-            is_out |= group == LEFT_OUT
-        undivided = cell[is_mixed & ~is_out]
-        undivided = undivided[~self.is_divided[undivided]]
-        is_whole = ~is_mixed & ~is_out
-        row = rows.find([group[is_whole] for group in groups])
-        return row[row >= 0], cell[is_whole][row >= 0], undivided
+        level, table = self.level, self.table
+        own, above = rows.at(level.depths), rows.at(level.parent_depths)
+        if not any((group == MIXED).any() for group in above):
+            return np.empty(0, np.int64)
+        above = [one[level.parent_area] if i == level.axis else one for i, one in enumerate(above)]
+        n, is_undivided = np.zeros(len(parts.n), np.int64), np.zeros(len(table.value), bool)
+        cells = self.start, table.areas, table.value, self.is_divided
+        groups = tuple(above), tuple(own), MIXED, LEFT_OUT
+        sizes = np.array([len(axis.codes) for axis in rows.asked])
+        tiles_kernel(cells, groups, (*rows.order, sizes), (n, parts.value, is_undivided))
+        parts.count(n, table.noise)
+        return np.flatnonzero(is_undivided)
 
 
 @dataclass(frozen=True)
@@ -613,10 +602,8 @@ class _TotalCells:
 
     def ends(self, cell: Ints, number: Ints) -> Ends:  # noqa: ARG002 - the shape of others
         """Intervals of some cells: 95 % of the noise, for areas chosen beforehand."""
-        noisy, half = (
-            self.table.value[cell].clip(-_LARGEST, _LARGEST),
-            self.table.noise.half_width(),
-        )
+        noisy = self.table.value[cell].clip(-LARGEST, LARGEST)
+        half = self.table.noise.half_width()
         return np.maximum(noisy - half, 0), np.maximum(noisy + half, 0)
 
 
@@ -644,9 +631,12 @@ class _Sums:
 
     def add(self, row: Ints, value: Ints, noise: Noise) -> None:
         """Add each noisy value to its row."""
-        n = np.bincount(row, minlength=len(self.n))
-        self.n += n
         self.value += np.bincount(row, value, len(self.n))
+        self.count(np.bincount(row, minlength=len(self.n)), noise)
+
+    def count(self, n: Ints, noise: Noise) -> None:
+        """Add the noise of so many noisy values to each row."""
+        self.n += n
         self.variance += n * noise.sigma**2
         if noise.is_laplace:
             self.n_laplace += n
@@ -685,8 +675,8 @@ class _Sums:
         draws = np.where(self.n_laplace > _FEW, 0, self.n_laplace)
         half = np.array([_sum_half(n) for n in range(_FEW + 1)])[draws]
         half *= np.sqrt(np.maximum(self.variance, 0))
-        low = np.floor(np.clip(np.minimum(self.value, number) - half, 0, float(_LARGEST)))
-        high = np.ceil(np.clip(np.maximum(self.value + half, number), 0, float(_LARGEST)))
+        low = np.floor(np.clip(np.minimum(self.value, number) - half, 0, float(LARGEST)))
+        high = np.ceil(np.clip(np.maximum(self.value + half, number), 0, float(LARGEST)))
         low, high = low.astype(np.int64), high.astype(np.int64)
         for source, cells in enumerate(self.sources):
             here = np.flatnonzero(self.source == source)
@@ -704,11 +694,6 @@ def _sum_half(n: int) -> float:
     draws = max(n, 1)
     half = Tail.of([(noise, draws)]).quantile(np.array([_MISSED_SUM / 2]))[0]
     return float(half) / (noise.sigma * math.sqrt(draws))
-
-
-def _ranges(start: Ints, size: Ints) -> Ints:
-    """Concatenate ranges of numbers."""
-    return np.asarray(np.arange(size.sum()) + np.repeat(start - (np.cumsum(size) - size), size))
 
 
 def _classified(
@@ -802,3 +787,49 @@ def classify_kernel(
             place = value[i] // width - lowest
             if place < n_bins:
                 seen[kind, max(place, 0)] += 1
+
+
+@kernel
+def tiles_kernel(cells: Any, groups: Any, rows: Any, found: Any) -> None:
+    """Add cells that lie in rows as a whole, and whose parents do not, to these rows.
+
+    Args:
+        cells: slices of siblings; areas of the cells on each axis, their noisy values, and whether
+            they are divided.
+        groups: for each axis, groups of the parents and of the cells by the area of the cell;
+            and the marks of areas that lie in groups only in part, and in none.
+        rows: keys of the rows in ascending order, the row of each key, and the number of groups of
+            each axis.
+        found: numbers of cells and sums of their noisy values by row, which are added to; and by
+            cell, whether it is undivided and lies in rows only in part, which is written.
+    """
+    start, areas, value, is_divided = cells
+    above, own, mixed, left_out = groups
+    keys, row, sizes = rows
+    n, sums, is_undivided = found
+    last = 0
+    for family in range(start.size - 1):
+        first, is_mixed, is_out = start[family], False, False
+        for axis in range(len(areas)):
+            group = above[axis][areas[axis][first]]
+            is_mixed |= group == mixed
+            is_out |= group == left_out
+        if is_out or not is_mixed:
+            continue
+        for cell in range(first, start[family + 1]):
+            key, is_mixed, is_out = 0, False, False
+            for axis in range(len(areas)):
+                group = own[axis][areas[axis][cell]]
+                is_mixed |= group == mixed
+                is_out |= group == left_out
+                key = key * sizes[axis] + group
+            if is_out:
+                continue
+            if is_mixed:
+                is_undivided[cell] = not is_divided[cell]
+                continue
+            if keys[last] != key:  # neighbours are often in the same row
+                last = min(np.searchsorted(keys, key), keys.size - 1)
+            if keys[last] == key:
+                n[row[last]] += 1
+                sums[row[last]] += value[cell]
