@@ -18,17 +18,20 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import Final
 
 import msgspec
 
+from inftda import __version__
 from inftda.errors import LedgerError, PrivacyError
 from inftda.privacy.budget import RELEASE, Budget, Cost, Dataset, charged_words
 from inftda.privacy.noise_plan import Plan
 from inftda.privacy.unit import Unit
 from inftda.util.exact_numbers import decode_fraction
+from inftda.util.files import whole_file
 
 #: Limits of a ledger, stated to its readers.
 CANNOT_KNOW: Final = (
@@ -44,45 +47,54 @@ _MAX_NOTE: Final = 500
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*( [A-Za-z0-9._-]+)*")
 #: Endings of the files that SQLite may keep beside its own.
 _BESIDE: Final = ("-journal", "-wal", "-shm")
-_APPLICATION: Final = 0x696E6664  # "infd"
-_VERSION: Final = 3
-_SCHEMA: Final = f"""
-PRAGMA application_id = {_APPLICATION};
-PRAGMA user_version = {_VERSION};
-CREATE TABLE dataset (
-    name TEXT NOT NULL PRIMARY KEY COLLATE NOCASE,
-    created TEXT NOT NULL,
-    unit TEXT NOT NULL,
-    rho TEXT NOT NULL,
-    epsilon TEXT,
-    delta TEXT,
-    period_rho TEXT,
-    period_epsilon TEXT,
-    period_delta TEXT
-);
-CREATE TABLE entry (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    dataset TEXT NOT NULL COLLATE NOCASE REFERENCES dataset (name),
-    charged TEXT NOT NULL,
-    published TEXT,
-    rho TEXT NOT NULL,
-    epsilon TEXT,
-    delta TEXT,
-    mechanism TEXT NOT NULL,
-    note TEXT NOT NULL,
-    period TEXT NOT NULL
-);
-CREATE TRIGGER dataset_stays BEFORE DELETE ON dataset
-    BEGIN SELECT raise(ABORT, 'a data set stays in its ledger'); END;
-CREATE TRIGGER dataset_is_fixed BEFORE UPDATE ON dataset
-    BEGIN SELECT raise(ABORT, 'a budget is fixed once it is given'); END;
-CREATE TRIGGER entry_stays BEFORE DELETE ON entry
-    BEGIN SELECT raise(ABORT, 'what was spent stays spent'); END;
-CREATE TRIGGER entry_is_fixed
-    BEFORE UPDATE OF number, dataset, charged, rho, epsilon, delta, mechanism, note, period
-    ON entry
-    BEGIN SELECT raise(ABORT, 'what was spent stays spent'); END;
-"""
+_APPLICATION: Final = 0x696E6674  # "inft"
+#: What makes schema n + 1 of schema n, as plain SQL, one tuple of statements each; the first one
+#: starts from an empty file. A step is never changed once it was part of a version: see
+#: docs/reference/compatibility.md.
+_STEPS: Final[tuple[tuple[str, ...], ...]] = (
+    (
+        """
+        CREATE TABLE dataset (
+            name TEXT NOT NULL PRIMARY KEY COLLATE NOCASE,
+            created TEXT NOT NULL,
+            unit TEXT NOT NULL,
+            rho TEXT NOT NULL,
+            epsilon TEXT,
+            delta TEXT,
+            period_rho TEXT,
+            period_epsilon TEXT,
+            period_delta TEXT
+        )""",
+        """
+        CREATE TABLE entry (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            dataset TEXT NOT NULL COLLATE NOCASE REFERENCES dataset (name),
+            charged TEXT NOT NULL,
+            published TEXT,
+            rho TEXT NOT NULL,
+            epsilon TEXT,
+            delta TEXT,
+            mechanism TEXT NOT NULL,
+            note TEXT NOT NULL,
+            period TEXT NOT NULL
+        )""",
+        """
+        CREATE TRIGGER dataset_stays BEFORE DELETE ON dataset
+            BEGIN SELECT raise(ABORT, 'a data set stays in its ledger'); END""",
+        """
+        CREATE TRIGGER dataset_is_fixed BEFORE UPDATE ON dataset
+            BEGIN SELECT raise(ABORT, 'a budget is fixed once it is given'); END""",
+        """
+        CREATE TRIGGER entry_stays BEFORE DELETE ON entry
+            BEGIN SELECT raise(ABORT, 'what was spent stays spent'); END""",
+        """
+        CREATE TRIGGER entry_is_fixed
+            BEFORE UPDATE OF number, dataset, charged, rho, epsilon, delta, mechanism, note, period
+            ON entry
+            BEGIN SELECT raise(ABORT, 'what was spent stays spent'); END""",
+        f"PRAGMA application_id = {_APPLICATION}",
+    ),
+)
 
 
 class Ledger:
@@ -96,8 +108,9 @@ class Ledger:
                 f"there is no ledger {str(self.path)!r}; make one with: "
                 "inftda ledger create LEDGER DATASET --epsilon ... --delta ..."
             )
-        with self._open("BEGIN"):
-            pass
+        with _connected(self.path) as database:
+            if _schema(database, self.path) < len(_STEPS):
+                _update(database, self.path)
 
     @classmethod
     def create(cls, path: str | Path) -> "Ledger":
@@ -109,8 +122,8 @@ class Ledger:
         # SQLite gives its journal the file's permissions. An empty file is left over from an
         # interrupted creation.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600))
-        with _connected(file) as database:
-            database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
+        with _connected(file) as database, _transaction(database, "BEGIN IMMEDIATE"):
+            _advance(database, 0)
         return cls(path)
 
     def add(
@@ -183,24 +196,9 @@ class Ledger:
     @contextmanager
     def _open(self, begin: str) -> Iterator[sqlite3.Connection]:
         """One transaction."""
-        with _connected(self.path) as database:
-            database.execute(begin)
-            kind = database.execute("PRAGMA application_id").fetchone()[0]
-            version = database.execute("PRAGMA user_version").fetchone()[0]
-            if kind != _APPLICATION:
-                raise LedgerError(f"{str(self.path)!r} is not a ledger; check the path")
-            if version != _VERSION:
-                raise LedgerError(
-                    f"{str(self.path)!r} is a ledger of version {version}, this program knows "
-                    f"{_VERSION}; use the version of inftda that made it"
-                )
-            try:
-                yield database
-            except BaseException:
-                if database.in_transaction:  # a full disk has ended it already
-                    database.execute("ROLLBACK")
-                raise
-            database.execute("COMMIT")
+        with _connected(self.path) as database, _transaction(database, begin):
+            _schema(database, self.path)  # another process may have brought it up to date
+            yield database
 
 
 @dataclass(slots=True)
@@ -366,6 +364,59 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
     else:
         return
     raise _explain(path, failure)
+
+
+@contextmanager
+def _transaction(database: sqlite3.Connection, begin: str) -> Iterator[None]:
+    database.execute(begin)
+    try:
+        yield
+    except BaseException:
+        if database.in_transaction:  # a full disk has ended it already
+            database.execute("ROLLBACK")
+        raise
+    database.execute("COMMIT")
+
+
+def _schema(database: sqlite3.Connection, path: Path) -> int:
+    """Number of the schema of a ledger; files of others, and newer ledgers, are refused."""
+    kind = database.execute("PRAGMA application_id").fetchone()[0]
+    number: int = database.execute("PRAGMA user_version").fetchone()[0]
+    if kind != _APPLICATION or number < 1:
+        raise LedgerError(f"{str(path)!r} is not a ledger; check the path")
+    if number > len(_STEPS):
+        raise LedgerError(
+            f"{str(path)!r} is a ledger of schema {number}, which a newer version of inftda wrote; "
+            f"inftda {__version__} knows {len(_STEPS)}: use a newer version"
+        )
+    return number
+
+
+def _update(database: sqlite3.Connection, path: Path) -> None:
+    """Bring a ledger of an earlier version up to date, and keep a copy of it."""
+    with _transaction(database, "BEGIN IMMEDIATE"):
+        number = _schema(database, path)  # now that no other process can change it
+        if number < len(_STEPS):
+            _copy(path, Path(f"{path}.backup-{number}"))
+            _advance(database, number)
+
+
+def _advance(database: sqlite3.Connection, number: int) -> None:
+    """From one schema to the newest, in the transaction that is open."""
+    for statement in chain(*_STEPS[number:]):
+        database.execute(statement)
+    database.execute(f"PRAGMA user_version = {len(_STEPS)}")
+
+
+def _copy(path: Path, copy: Path) -> None:
+    """Copy a ledger, readable by its owner only; a copy of that name is replaced."""
+    # A connection that writes cannot be copied from: another one of the same process reads.
+    with (
+        whole_file(copy, mode=0o600) as file,
+        _connected(path) as source,
+        closing(sqlite3.connect(file)) as target,
+    ):
+        source.backup(target)
 
 
 def _explain(path: Path, failure: Exception) -> Exception:
