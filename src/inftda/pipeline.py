@@ -247,7 +247,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
                 charge.pay()
             drawn = place.release(truth, plan.account(), random, progress=report)
             # Publish. No code below sees true counts.
-            released = tables.Flows(drawn.leaves.areas, drawn.leaves.value)
+            released = drawn.leaves
             with naming(folder / FLOWS_FILE):
                 tables.write_flows(folder / FLOWS_FILE, tree, released)
             fits = _write_measured(folder, tree, drawn, published)
@@ -257,8 +257,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
                 private=random.is_secure,
                 edition=period,
                 counted=Counting(columns.person is not None, columns.policy, noun),
-                total=released.total,
-                n_flows=len(released.flow),
+                total=int(released.value.sum()),
+                n_flows=len(released.value),
                 guarantee=plan.stated(),
                 axes=axis_entries(tree),
                 order=tree.order,

@@ -26,9 +26,10 @@ from inftda.demo import make_country
 from inftda.errors import InftdaError, ReleaseError
 from inftda.privacy.unit import Unit
 from inftda.publication.manifest import digest
-from inftda.publication.parquet import CODE, Flows, write_flows
+from inftda.publication.parquet import CODE, write_flows
 from inftda.publication.verify import verify
 from inftda.reading import Columns
+from inftda.tree import Cells
 from tiers import some
 
 AREAS = {
@@ -734,7 +735,7 @@ def test_trips_moved_between_flows_do_not_follow_from_the_measurements(tmp_path)
     assert moved.sum() == flow.sum()
     assert np.abs(moved - flow).sum() > flow.sum() / 2
     list(verify(tmp_path / "out"))
-    write_flows(tmp_path / "out" / "flows.parquet", made.tree, Flows(areas, moved))
+    write_flows(tmp_path / "out" / "flows.parquet", made.tree, Cells(areas, moved))
     sealed(tmp_path / "out")
     with pytest.raises(ReleaseError, match="do not follow from"):
         list(verify(tmp_path / "out"))

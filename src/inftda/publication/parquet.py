@@ -12,7 +12,7 @@ Files may be forged, so their metadata is checked before their rows are read.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from inftda.errors import ReleaseError
 from inftda.publication.manifest import DAMAGED
 from inftda.publication.query import FLOW
-from inftda.tree import Tree, TreeLevel
+from inftda.tree import Cells, Tree, TreeLevel
 from inftda.util.formats import GET_AGAIN
 from inftda.util.tabular import as_arrow, as_numpy, find_texts
 
@@ -37,18 +37,6 @@ _NUMBER, _CHUNK = 16, 1 << 12
 Areas = tuple[NDArray[np.int32], ...]
 
 
-class Flows(NamedTuple):
-    """Released leaves: finest areas by number, for each axis, and their flows."""
-
-    areas: Areas
-    flow: NDArray[np.int64]
-
-    @property
-    def total(self) -> int:
-        """Sum of all flows, in two halves, because forged flows could overflow 64 bits."""
-        return (int((self.flow >> 32).sum()) << 32) + int((self.flow & 0xFFFFFFFF).sum())
-
-
 def leaf_areas(tree: Tree, table: pa.Table) -> Areas:
     """int32 for each axis: finest areas of the rows of a table by number, -1 if unknown."""
     codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
@@ -56,27 +44,27 @@ def leaf_areas(tree: Tree, table: pa.Table) -> Areas:
     return tuple(map(numbers_of, columns, codes))
 
 
-def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Flows) -> None:
+def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Cells) -> None:
     """Write released leaves, in the order of the format."""
     keys = order_keys(tree, flows.areas)
     if not is_ascending(keys):
         order = np.lexsort(keys[::-1])
-        flows = Flows(tuple(numbers[order] for numbers in flows.areas), flows.flow[order])
+        flows = flows.take(order)
     schema = schema_of((axis.name for axis in tree.axes), FLOW)
     codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
     with pq.ParquetWriter(
         path, schema, compression="zstd", use_dictionary=schema.names[:-1]
     ) as writer:
-        for start in range(0, max(len(flows.flow), 1), ROW_GROUP):
+        for start in range(0, max(len(flows.value), 1), ROW_GROUP):
             part = slice(start, start + ROW_GROUP)
             areas = [
                 in_use(*pair) for pair in zip((of[part] for of in flows.areas), codes, strict=True)
             ]
-            columns = [*areas, as_arrow(flows.flow[part])]
+            columns = [*areas, as_arrow(flows.value[part])]
             writer.write_batch(pa.record_batch(columns, schema), row_group_size=ROW_GROUP)
 
 
-def read_flows(source: pa.Table | Path, tree: Tree, *, n_flows: int = 0) -> Flows:
+def read_flows(source: pa.Table | Path, tree: Tree, *, n_flows: int = 0) -> Cells:
     """Read released leaves from a table or its file, which must hold nothing else.
 
     A file with more rows than the manifest states (`n_flows`) is refused unread.
@@ -90,7 +78,7 @@ def read_flows(source: pa.Table | Path, tree: Tree, *, n_flows: int = 0) -> Flow
     for rows, areas in groups:
         blocks.append((areas, as_numpy(rows.column(FLOW).combine_chunks())))
     every, flow = zip(*blocks, strict=True)
-    return Flows(tuple(map(np.concatenate, zip(*every, strict=True))), np.concatenate(flow))
+    return Cells(tuple(map(np.concatenate, zip(*every, strict=True))), np.concatenate(flow))
 
 
 def check_flows(path: Path, tree: Tree, n_flows: int) -> None:

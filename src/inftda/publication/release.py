@@ -41,7 +41,6 @@ from inftda.publication.measurements import (
     write_measurements,
 )
 from inftda.publication.parquet import (
-    Flows,
     check_flows,
     flow_groups,
     read_flows,
@@ -60,7 +59,7 @@ from inftda.publication.totals import (
     sum_totals,
     totals_by_level,
 )
-from inftda.tree import DESTINATION, ORIGIN, Tree
+from inftda.tree import DESTINATION, ORIGIN, Cells, Tree
 from inftda.tree.groupings import Grouping, asked_for, groupings
 from inftda.util.files import FLOWS_FILE, MANIFEST_FILE
 from inftda.util.formats import GET_AGAIN
@@ -279,10 +278,10 @@ class Release:
             (use for use in self.uses if self.tree.coarsest(use.level.depths) == asked), None
         )
 
-    def leaves(self) -> Flows:
+    def leaves(self) -> Cells:
         """Flows between finest areas, with areas by number."""
         found = read_flows(self.table, self.tree, n_flows=self.manifest.n_flows)
-        if found.flow.min(initial=0) < 0:
+        if found.value.min(initial=0) < 0:
             raise ReleaseError(
                 f"the release has negative numbers, which inftda does not release; {DAMAGED}"
             )

@@ -38,7 +38,6 @@ from inftda.publication.manifest import (
 from inftda.publication.measured import Measurements
 from inftda.publication.measurements import write_measurements
 from inftda.publication.parquet import (
-    Flows,
     read_flows,
     write_flows,
 )
@@ -46,6 +45,7 @@ from inftda.publication.release import Release, open_release
 from inftda.publication.reliability import misfit_warnings
 from inftda.publication.signature import check_signature
 from inftda.tree import Areas, Cells, Tree
+from inftda.util.exact_numbers import exact_sum
 from inftda.util.files import FLOWS_FILE, JUNK, MANIFEST_FILE, is_plain
 from inftda.util.formats import GET_AGAIN, check_text
 from inftda.util.stores import fetched, is_release_file, is_remote, names_at
@@ -171,15 +171,15 @@ def _check_guarantee(release: Release) -> str:
     )
 
 
-def _check_flows(release: Release, folder: Path) -> Generator[str, None, Flows]:
+def _check_flows(release: Release, folder: Path) -> Generator[str, None, Cells]:
     """Check areas, counts, order, total and number of rows of the flows."""
     manifest, tree = release.manifest, release.tree
     flows = read_flows(folder / FLOWS_FILE, tree, n_flows=manifest.n_flows)
     found = {
-        "flows are whole numbers above 0": bool((flows.flow > 0).all()),
+        "flows are whole numbers above 0": bool((flows.value > 0).all()),
         "no cell occurs twice, and rows are in order": True,  # otherwise they are not read
         f"total is {manifest.total:,} {manifest.counts} in {manifest.n_flows:,} rows, as stated": (
-            (flows.total, len(flows.flow)) == (manifest.total, manifest.n_flows)
+            (exact_sum(flows.value), len(flows.value)) == (manifest.total, manifest.n_flows)
         ),
     }
     for words, is_true in found.items():
@@ -192,7 +192,7 @@ def _check_flows(release: Release, folder: Path) -> Generator[str, None, Flows]:
 
 
 def _check_measurements(
-    release: Release, flows: Flows
+    release: Release, flows: Cells
 ) -> Generator[str, None, Measurements | None]:
     """Check that the published noisy values are the stated ones, and that the flows follow."""
     manifest, tree, tables = release.manifest, release.tree, release.published_tables()
@@ -220,10 +220,10 @@ def _check_measurements(
 
 
 def _check_fit(
-    release: Release, flows: Flows, measured: Measurements, say: Callable[[str], object]
+    release: Release, flows: Cells, measured: Measurements, say: Callable[[str], object]
 ) -> Iterator[str]:
     """Compare sums of flows with the measurements; a misfit is a warning, not an error."""
-    fits = table_fits(release.tree, measured, flows.areas, flows.flow)
+    fits = table_fits(release.tree, measured, flows.areas, flows.value)
     cautions = misfit_warnings(replace(release, known_fits=fits))
     if not cautions:
         yield f"published numbers agree with all {len(fits)} measured tables"
@@ -232,7 +232,7 @@ def _check_fit(
 
 
 def _check_bytes(
-    release: Release, folder: Path, flows: Flows, measured: Measurements | None
+    release: Release, folder: Path, flows: Cells, measured: Measurements | None
 ) -> str:
     """Write every file again from its contents, and compare; bytes only for the same Arrow."""
     tree, made_by = release.tree, release.manifest.software.get("arrow", "another Arrow")
@@ -269,7 +269,7 @@ def _check_bytes(
 
 
 def check_follows(
-    released: Flows,
+    released: Cells,
     measurements: Measurements,
     planned: Sequence[Measurement],
     tree: Tree,
@@ -289,7 +289,8 @@ def check_follows(
 
     words, pool = words_of(bytes.fromhex(seed)), ThreadPool()
     noisy = {table.depths: table for table in measurements.tables}
-    cells = Cells.root(len(tree.axes), released.total)
+    total = exact_sum(released.value)
+    cells = Cells.root(len(tree.axes), total)
     for _, some in groupby(planned, lambda one: one.level.index):
         here = list(some)
         level = here[0].level
@@ -299,7 +300,7 @@ def check_follows(
             _check_areas(noisy[one.depths].areas, one.cells(), one.measurement)
         if level.refined is None:
             # The total is drawn even if nothing is released and the root is no node.
-            if released.total != max(int(measured[0].value[0]), 0):
+            if total != max(int(measured[0].value[0]), 0):
                 raise ReleaseError(
                     f"the flows do not sum to the noisy total of {MEASUREMENTS_FILE}; {DAMAGED}"
                 )
@@ -322,11 +323,11 @@ def check_follows(
     yield f"flows follow from the measurements and the seed, at {n} level{'' if n == 1 else 's'}"
 
 
-def _is_same(nodes: Cells, released: Flows) -> bool:
+def _is_same(nodes: Cells, released: Cells) -> bool:
     """Whether two sets of leaves are equal."""
     here, there = np.lexsort(nodes.areas), np.lexsort(released.areas)
     areas = zip(nodes.areas, released.areas, strict=True)
-    return np.array_equal(nodes.value[here], released.flow[there]) and all(
+    return np.array_equal(nodes.value[here], released.value[there]) and all(
         np.array_equal(one[here], other[there]) for one, other in areas
     )
 

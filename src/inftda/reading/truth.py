@@ -25,6 +25,7 @@ from inftda.errors import IngestError
 from inftda.tree import Areas, Cells, Ints, Tree, TreeLevel
 from inftda.tree.cells import differ
 from inftda.tree.keys import MAX_BITS
+from inftda.util.exact_numbers import exact_sum
 from inftda.util.kernels import inlined_kernel, kernel
 from inftda.util.threads import ThreadPool
 
@@ -52,7 +53,7 @@ def leaf_counts(areas: Sequence[NDArray[Any]], counts: NDArray[Any]) -> Cells:
     Raises:
         IngestError: the total is beyond 2^43.
     """
-    check_total(_sum(counts))
+    check_total(exact_sum(counts))
     is_kept = counts != 0
     if not is_kept.all():
         areas, counts = [axis[is_kept] for axis in areas], counts[is_kept]
@@ -77,15 +78,6 @@ def _read_only(array: NDArray[Any], dtype: type[_Number]) -> NDArray[_Number]:
     view = np.ascontiguousarray(array, dtype).view()
     view.flags.writeable = False
     return view
-
-
-def _sum(counts: Ints) -> int:
-    """Exact sum of non-negative counts of any size."""
-    if not len(counts) or int(counts.max()) < 2**63 // len(counts):
-        return int(counts.sum())
-    # In halves, each of which is exact in int64.
-    high, low = int((counts >> 32).sum()), int((counts & 0xFFFFFFFF).sum())
-    return (high << 32) + low
 
 
 def check_total(total: int) -> None:

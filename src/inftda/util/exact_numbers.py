@@ -1,12 +1,16 @@
-"""Privacy parameters: their limits, exact reading, and rounding to the safe side."""
+"""Privacy parameters: their limits, exact reading, rounding to the safe side; exact sums."""
 
 import math
 import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from inftda.errors import PrivacyError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MIN_EPSILON: Final = 1e-9
 MAX_EPSILON: Final = 1000.0  # exp(1000): far beyond any meaningful guarantee
@@ -104,6 +108,15 @@ def exact_number(value: Fraction | float | str) -> Fraction:
     if len(text) > _MAX_DIGITS or "_" in text or _LONG_EXPONENT.search(text):
         raise ValueError(f"{text[:40]!r} is not a number of reasonable length")
     return Fraction(text)
+
+
+def exact_sum(counts: "NDArray[np.int64]") -> int:
+    """Sum of counts of any size, none negative."""
+    if not len(counts) or int(counts.max()) < 2**63 // len(counts):
+        return int(counts.sum())
+    # In halves, each of which is exact in int64.
+    high, low = int((counts >> 32).sum()), int((counts & 0xFFFFFFFF).sum())
+    return (high << 32) + low
 
 
 def rounded_up(value: Fraction | float) -> str:

@@ -54,7 +54,7 @@ def slow_fits(tree, measured, leaves):
             for axis, depth in zip(tree.axes, table.depths, strict=True)
         ]
         sums = Counter()
-        for *leaf, value in zip(*leaves.areas, leaves.flow.tolist(), strict=True):
+        for *leaf, value in zip(*leaves.areas, leaves.value.tolist(), strict=True):
             sums[tuple(int(above[area]) for above, area in zip(up, leaf, strict=True))] += value
         off = [
             sums[tuple(map(int, cell))] - value
@@ -82,9 +82,9 @@ def test_it_is_what_comparing_cell_by_cell_gives(made):
     expected = slow_fits(release.tree, measured, leaves)
     for fits in (release.known_fits, table_fits(release.tree, measured, *leaves)):
         assert [fit[1:] for fit in fits] == expected
-    order = np.random.default_rng(1).permutation(len(leaves.flow))
+    order = np.random.default_rng(1).permutation(len(leaves.value))
     areas = tuple(numbers[order] for numbers in leaves.areas)
-    assert table_fits(release.tree, measured, areas, leaves.flow[order]) == fits
+    assert table_fits(release.tree, measured, areas, leaves.value[order]) == fits
 
 
 @pytest.mark.parametrize("size", [1, 5, 1000])

@@ -11,8 +11,8 @@ from small_release import HEALTH, HOME, OD, manifest_of, rows_of
 from inftda.errors import ReleaseError
 from inftda.publication import parquet as tables
 from inftda.publication.folder import axis_entries, check_release
-from inftda.publication.parquet import Flows, is_ascending, order_keys, read_flows, write_flows
-from inftda.tree import Tree
+from inftda.publication.parquet import is_ascending, order_keys, read_flows, write_flows
+from inftda.tree import Cells, Tree
 from inftda.util.files import whole_folder
 
 
@@ -119,7 +119,7 @@ def flows_of(tree, rows):
         axis.hierarchy.find(axis.hierarchy.depth, [cell[i] for cell in rows])
         for i, axis in enumerate(tree.axes)
     )
-    return Flows(tuple(areas), np.array(list(rows.values()), np.int64))
+    return Cells(tuple(areas), np.array(list(rows.values()), np.int64))
 
 
 def read_rows(path):
@@ -138,7 +138,7 @@ def test_a_file_of_flows_follows_from_its_rows(tmp_path, monkeypatch, tree, n):
         write_flows(path := tmp_path / "flows.parquet", tree, flows_of(tree, order))
         files.append(path.read_bytes())
         found = read_flows(path, tree, n_flows=len(rows))
-        assert (found.total, len(found.flow)) == (sum(rows.values()), len(rows))
+        assert (found.value.sum(), len(found.value)) == (sum(rows.values()), len(rows))
         assert is_ascending(order_keys(tree, found.areas))
     assert files[0] == files[1]
     assert read_rows(path) == rows
@@ -161,7 +161,7 @@ def test_flows_are_ordered_by_the_parent_of_the_area_that_is_refined_last():
 
 def test_a_row_group_lists_the_codes_in_use_and_no_others(tmp_path):
     areas = (np.array([4, 0], np.int32), np.array([1, 1], np.int32))
-    write_flows(path := tmp_path / "flows.parquet", OD, Flows(areas, np.array([3, 9])))
+    write_flows(path := tmp_path / "flows.parquet", OD, Cells(areas, np.array([3, 9])))
     table = pq.read_table(path, read_dictionary=["origin", "destination"])
     for name, axis, numbers in zip(table.column_names, OD.axes, areas, strict=False):
         codes = axis.hierarchy.codes(axis.hierarchy.depth).take(np.unique(numbers)).to_pylist()
