@@ -12,12 +12,15 @@ from contextlib import contextmanager
 
 from patience import PATIENCE
 
+#: The command line, in a process of its own.
+PROGRAM = (sys.executable, "-P", "-m", "inftda")
+
 
 @contextmanager
-def started_app(folder, *more):
+def started_app(folder, program=PROGRAM):
     """`inftda app` in a folder; ended as by Ctrl-C."""
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "inftda", "app", str(folder), "--no-browser", *more],
+        [*program, "app", str(folder), "--no-browser"],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
@@ -29,6 +32,7 @@ def started_app(folder, *more):
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=PATIENCE)
+        process.stdout.close()
 
 
 class Visitor:

@@ -153,8 +153,9 @@ def test_no_other_command_is_run(app, document, command):
 
 
 @pytest.mark.parametrize("choices", [
-    None, [], {"engine": "spark"}, {"release": {"truth": "x"}}, {"areas": 1}, {"areas": {"x": {}}},
-    {"areas": "a\0b"}, {"epsilon": [[]]},
+    None, [], {"engine": "spark"}, {"release": {"truth": "x"}},
+    {"release": {"engine": "spark"}}, {"preview": {"allow_confidential": True}},
+    {"areas": 1}, {"areas": {"x": {}}}, {"areas": "a\0b"}, {"epsilon": [[]]},
 ])  # fmt: skip
 def test_choices_of_another_kind_are_refused(app, choices):
     status, _, text = app.send("POST", f"{app.path}look", {"document": choices})

@@ -9,6 +9,7 @@ import pytest
 import inftda
 from inftda.app.document import (
     COMMANDS,
+    LEFT_OUT,
     PLACES,
     checked,
     completed,
@@ -18,7 +19,7 @@ from inftda.app.document import (
     to_toml,
 )
 from inftda.app.drawer import drawer
-from inftda.app.forms import LEFT_OUT, all_fields
+from inftda.app.forms import all_fields
 from inftda.cli.main import run
 from inftda.errors import InftdaError
 

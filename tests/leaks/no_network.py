@@ -1,5 +1,7 @@
 """Runs the command line in a process that the kernel kills if it opens an Internet socket.
 
+With `--serving` it may open one to be asked, but connect to nothing.
+
 An audit hook of Python would not see what compiled libraries do; a filter of system calls
 (seccomp) sees everything, in all threads.
 """
@@ -17,13 +19,19 @@ LOAD, EQUALS, RETURN = 0x20, 0x15, 0x06
 INTERNET = (2, 10)  # AF_INET, AF_INET6
 
 
-def forbid_internet() -> None:
-    """From here on, opening an Internet socket kills the process.
+#: Number of the system call `connect`.
+CONNECT = {"x86_64": 42, "aarch64": 203}
+
+
+def forbid_internet(*, is_serving: bool = False) -> None:
+    """From here on, opening an Internet socket kills the process, or connecting one to anything.
 
     Raises:
         OSError: the kernel does not know such filters.
     """
     call, architecture = KNOWN[platform.machine()]
+    if is_serving:
+        call = CONNECT[platform.machine()]
     steps = [
         (LOAD, 0, 0, 4),  # architecture
         (EQUALS, 0, 5, architecture),
@@ -35,6 +43,10 @@ def forbid_internet() -> None:
         (RETURN, 0, 0, ALLOW),
         (RETURN, 0, 0, KILL_PROCESS),
     ]
+    if is_serving:  # whatever the arguments, which a filter cannot follow
+        steps[3:8] = [(EQUALS, 0, 1, call), (RETURN, 0, 0, KILL_PROCESS), (RETURN, 0, 0, ALLOW)]
+        steps[1] = (EQUALS, 0, 3, architecture)
+        steps = steps[:6]
     program = b"".join(struct.pack("HBBI", *step) for step in steps)
     buffer = ctypes.create_string_buffer(program)
     header = ctypes.create_string_buffer(
@@ -51,11 +63,15 @@ def forbid_internet() -> None:
 
 
 if __name__ == "__main__":
-    forbid_internet()
+    is_serving = "--serving" in sys.argv
+    if is_serving:
+        sys.argv.remove("--serving")
+    forbid_internet(is_serving=is_serving)
     if sys.argv[1] == "--try":  # shows that the filter works
         import socket
 
-        socket.socket(socket.AF_INET).close()
+        made = socket.socket(socket.AF_INET)
+        made.connect_ex(("127.0.0.1", 1))
         sys.exit(0)
     from inftda.cli.main import main
 

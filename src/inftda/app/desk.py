@@ -219,15 +219,16 @@ class Desk:
             raise _MissingError("Choose the public areas.")
         if not {"delta", "rho"} & said.keys():
             raise _MissingError("Give delta, far below 1 / number of people, such as 1e-8.")
-        areas = self._hierarchies(document)
-        key = ("plan", repr(said), repr(areas), *map(id, areas.values()))
-        made: Outlook = self._once(key, lambda: plan(**values(plan, said) | areas))
+        found = values(plan, said)
+        files = [found.get("areas", ""), *found.get("axis", {}).values()]
+        key = ("plan", repr(said), *(_stamp(Path(file)) for file in files))
+        made: Outlook = self._once(key, lambda: plan(**found | self._hierarchies(document)))
         return made
 
     def _ledger(self, document: Document) -> dict[str, Any]:
         said = given(document, "release", {"ledger", "dataset", "edition"})
         if "ledger" not in said:
-            raise _MissingError("No ledger is charged.")
+            raise _MissingError("No ledger is charged; inftda ledger create makes one.")
         ledger = Ledger(said["ledger"])
         names = [one.name for one in ledger.datasets()]
         if "dataset" not in said:

@@ -45,6 +45,8 @@ READS_RELEASE: Final = {
     "export": "source",
     "dossier": "release",
 }
+#: Options that the app does not offer: it runs on one machine, and shows nothing confidential.
+LEFT_OUT: Final = frozenset({"engine", "master", "allow_confidential", "keep_formulas"})
 #: Placeholders of options that name a file or folder, or several of them after a name.
 PLACES: Final = frozenset(
     {"FILE", "FLOWS", "FOLDER", "KEY.pem", "OUT", "PUBLIC.pem", "RELEASE", "NAME=FILE"}
@@ -95,7 +97,7 @@ def completed(document: Document) -> Document:
     if not out:
         return document
     sections = {
-        command: {key: out} | document.get(command, {}) for command, key in READS_RELEASE.items()
+        command: document.get(command, {}) | {key: out} for command, key in READS_RELEASE.items()
     }
     return {**document, **sections}
 
@@ -190,7 +192,7 @@ def checked(document: Any) -> Document:
         raise InftdaError("the choices must be an object")
     for key, value in document.items():
         if isinstance(value, dict):
-            known = options_of(key) if key in COMMANDS else {}
+            known = options_of(key).keys() - LEFT_OUT if key in COMMANDS else set()
             if any(not _is_value(inner) or name not in known for name, inner in value.items()):
                 raise InftdaError(f"the app has no such choices in {key!r}")
         elif key not in SHARED or not _is_value(value):

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from inftda.app.document import COMMANDS, PLACES, READS_RELEASE, SHARED, options_of
+from inftda.app.document import COMMANDS, LEFT_OUT, PLACES, READS_RELEASE, SHARED, options_of
 from inftda.arguments import Parameter
 from inftda.options import AREAS, GUARANTEE, TABLE
 
-#: Options that the app does not offer: it runs on one machine, and shows nothing confidential.
-LEFT_OUT: Final = frozenset({"engine", "master", "allow_confidential", "keep_formulas"})
 #: Labels that say more than the name of the option.
 _LABELS: Final = {
     "flows": "Confidential table",
@@ -34,6 +32,10 @@ _LABELS: Final = {
     "sign": "Private key to sign with",
     "to": "Kind of files",
     "axis": "Additional dimensions",
+    "force": "Replace what is there",
+    "geojson": "Outlines of areas",
+    "names": "Names of areas",
+    "centroids": "Locations of areas",
     "sql": "SQL query",
 }
 #: Options that come first in a step; all others of its panels are behind a click.
@@ -62,6 +64,7 @@ class Field:
         choices: values to choose from, if there are any.
         default: where nothing is given.
         is_flag: whether the first choice is true and the second one false.
+        metavar: placeholder of its value.
     """
 
     section: str
@@ -73,6 +76,7 @@ class Field:
     choices: tuple[str, ...]
     default: str
     is_flag: bool
+    metavar: str
 
     @property
     def name(self) -> str:
@@ -99,6 +103,7 @@ class Field:
             choices=_choices(one),
             default=str(default) if isinstance(default, str | int | float) else "",
             is_flag=one.is_flag,
+            metavar=one.metavar,
         )
 
 

@@ -19,6 +19,8 @@ from inftda.util.screen import MARK, TOLD
 
 #: Seconds that an interrupted command gets to clean up.
 _PATIENCE = 60.0
+_EARLY = "interrupted before it began; nothing was published and no ledger was charged"
+_LOOK = "look at the folder, and at the ledger if there is one, before it is run again"
 
 
 class Job:
@@ -100,21 +102,20 @@ class Job:
         """Facts of the job for the page."""
         is_running, code = self.is_running, self._process.returncode
         errors = [line for line in self._said if line.startswith("error: ")]
-        if not is_running and code and not errors:
-            errors = [f"error: the command ended by itself ({code}); {_LOOK}"]
+        notes = [line for line in self._said if line not in errors]
+        if not is_running and code and not errors:  # what was said is a traceback, if anything
+            is_early = self._is_cancelled and code == -signal.SIGINT
+            errors, notes = [_EARLY if is_early else f"it ended by itself ({code}); {_LOOK}"], []
         return {
             "command": self.command,
             "running": is_running,
             "cancelled": self._is_cancelled,
             "ok": self.is_done,
             "progress": self._progress if is_running else None,
-            "notes": [line for line in self._said if not line.startswith("error: ")],
+            "notes": notes,
             "error": "\n".join(errors).removeprefix("error: "),
             "answer": "\n".join(self._answer),
         }
-
-
-_LOOK = "look at the folder, and at the ledger if there is one, before it is run again"
 
 
 class Jobs:

@@ -141,6 +141,7 @@ function go(to, focus = true) {
   const out = get('release', 'out');
   if (step === 'preview') propose('preview', 'html', 'preview.html');
   if (step === 'release') propose('release', 'out', 'release');
+  showResult();
   if (step === 'result' && out) {
     propose('report', 'out', `${out}.html`);
     propose('export', 'out', `${out}-export`);
@@ -389,7 +390,6 @@ function ended(command) {
     one('#typed').value = '';
     if (job.ok) {
       released = get('release', 'out');
-      showResult();
       go('result');
       run('verify');
     }
@@ -407,8 +407,11 @@ function framed(command) {
 }
 
 function showResult() {
-  one('#result-parts').hidden = false;
-  one('#result-says').textContent = `The release is in the folder ${released}, which can be published as it is.`;
+  const out = get('release', 'out');
+  one('#result-parts').hidden = !out;
+  one('#result-says').textContent = released
+    ? `The release is in the folder ${released}, which can be published as it is.`
+    : out ? `Nothing was released yet, unless an earlier release is in the folder ${out}.` : 'There is no release yet.';
 }
 
 /* What a command prints: labels with sentences, checks that passed, and lines of tables. */
@@ -469,7 +472,9 @@ function take(path) {
   else {
     const control = one(`#${target.dataset.target}`);
     if ('list' in control.dataset) {
-      const name = path.split('/').at(-1).split('.')[0];
+      const stem = path.split('/').at(-1).split('.')[0];
+      const columns = (seen?.table.value?.columns ?? []).map((column) => column.name);
+      const name = columns.find((column) => stem.startsWith(column) || column.startsWith(stem)) ?? stem;
       control.value += `${control.value && !control.value.endsWith('\n') ? '\n' : ''}${name}=${path}`;
     } else control.value = path;
     changed(control);
@@ -523,25 +528,18 @@ for (const radio of all('[name=card]')) {
 for (const radio of all('[name=neighbours]')) {
   radio.addEventListener('change', () => { set('', 'neighbours', radio.value); look(); });
 }
-for (const button of all('.choose')) {
+for (const button of [...all('.choose'), one('#open')]) {
   button.addEventListener('click', () => {
     target = button;
-    one('#chooser-folder').hidden = false;
+    one('#chooser-folder').hidden = button.id === 'open';
+    fill('#chooser-list');
     one('#chooser').showModal();
     browse('');
   });
 }
-one('#open').addEventListener('click', () => {
-  target = one('#open');
-  one('#chooser-folder').hidden = true;
-  one('#chooser').showModal();
-  browse('');
-});
 one('#chooser-folder').addEventListener('click', () => take(folder || '.'));
 one('#chooser-close').addEventListener('click', () => one('#chooser').close());
 one('#save').addEventListener('click', () => {
-  one('#naming-title').textContent = 'Save the choices';
-  one('#naming-do').textContent = 'Save';
   one('#naming-path').value ||= 'release.toml';
   one('#naming-says').textContent = '';
   one('#naming').showModal();
