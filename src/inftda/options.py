@@ -7,7 +7,8 @@ these annotations (`inftda.arguments`). Parameters without an `Option` exist in 
 
 import inspect
 import math
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
@@ -15,17 +16,15 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any, Final, TypeVar, cast
 
-from inftda.errors import InftdaError
 from inftda.util.exact_numbers import exact_number
 
 #: Panels of a command's help, in this order; options that most people need are in none.
 TABLE, AREAS, GUARANTEE, RUN = "The table", "Areas and levels", "The guarantee", "Running"
 
-#: Former names of parameters and options, and their names now. The old ones are refused with a
-#: message until 1.0, on the command line, in a configuration and in Python.
-RENAMED: Final = {"across": "cross_tables"}
-#: Names of parameters and options that are gone, refused in the same way.
-REMOVED: Final = frozenset({"impossible", "structural_zeros"})
+#: Former names of parameters and options, and their names now. A former name works for at least one
+#: minor version, with a warning that names the new one: on the command line, in a configuration and
+#: in Python. An entry is removed with the name.
+RENAMED: Final[dict[str, str]] = {}
 
 _Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
@@ -94,27 +93,33 @@ def documented(function: _Callable) -> _Callable:
 
     @wraps(function)
     def checked(*arguments: Any, **named: Any) -> Any:
-        check_renamed(named, signature.parameters)
-        return function(*arguments, **named)
+        known = signature.parameters
+        return function(
+            *arguments, **{current_name(name, known): value for name, value in named.items()}
+        )
 
     return cast("_Callable", checked)
 
 
-def check_renamed(given: Iterable[str], known: Container[str]) -> None:
-    """Refuse former names of parameters, and parameters that are gone.
+def current_name(
+    name: str, known: Container[str], warn: Callable[[str], object] | None = None
+) -> str:
+    """The name that a parameter has now; a former one is told to `warn`, or as a Python warning.
 
     Args:
-        given: names of parameters.
-        known: the valid words.
-
-    Raises:
-        InftdaError: one of them was removed, or has another name now, which the message states.
+        name: a name that was given.
+        known: the names of now.
+        warn: what prints a warning.
     """
-    for name in given:
-        if name in REMOVED:
-            raise InftdaError(f"`{name}=` was removed; leave it out")
-        if name not in known and RENAMED.get(name) in known:
-            raise InftdaError(f"`{name}=` was renamed to `{RENAMED[name]}=`")
+    new = RENAMED.get(name, name)
+    if name in known or new not in known:
+        return name
+    words = f"`{name}=` is called `{new}=` now; a later version will refuse the former name"
+    if warn is None:
+        warnings.warn(words, FutureWarning, stacklevel=3)
+    else:
+        warn(f"warning: {words}")
+    return new
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:

@@ -118,15 +118,26 @@ def test_a_wheelhouse_is_all_that_a_machine_without_a_network_needs(tmp_path):
     assert Path(file).is_relative_to(tmp_path / "clean")
 
 
-def test_the_conda_recipe_asks_for_the_same_libraries():
-    recipe = yaml.safe_load(read("conda/recipe.yaml"))
-    assert recipe["context"]["version"] == inftda.__version__
-    assert recipe["build"]["python"]["entry_points"] == [
-        f"{name} = {target}" for name, target in PROJECT["project"]["scripts"].items()
-    ]
-    needs = {f"python{PROJECT['project']['requires-python']}", *PROJECT["project"]["dependencies"]}
-    asked = {need.replace(" ", "") for need in recipe["requirements"]["run"]}
-    assert {need.replace("python-duckdb", "duckdb") for need in asked} == needs
+@pytest.mark.slow
+def test_the_wheel_alone_runs_the_first_example_of_the_readme(tmp_path):
+    """In a new environment, whose libraries are those of this one or come from the index."""
+    wheel, _ = build(ROOT, tmp_path / "dist")
+    there = environment_of(tmp_path / "clean")
+    asked = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    try:
+        there("python", *asked, "-c", ROOT / "constraints.txt", wheel)
+    except AssertionError as problem:
+        if "No matching distribution" in str(problem):
+            pytest.skip("libraries cannot be had: the wheel was not installed")
+        raise
+    (example,) = re.findall(r"```python\n(.*?)```", read("README.md"), flags=re.DOTALL)
+    there("python", "-c", example)
+    assert (tmp_path / "clean/small.html").exists()
+    assert "verified (" in there("inftda", "verify", "small")
+
+
+def test_the_citation_names_this_version():
+    assert yaml.safe_load(read("CITATION.cff"))["version"] == inftda.__version__
 
 
 def test_every_library_has_one_version_for_developers():

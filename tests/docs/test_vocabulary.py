@@ -21,7 +21,6 @@ PLACES = (
     "mkdocs.yml",
     ".github",
     "benchmarks",
-    "conda",
     "docs",
     "examples",
     "lab",

@@ -17,7 +17,7 @@ from inftda.arguments import Parameter, as_given, parameters_of
 from inftda.documents.dossier import dossier
 from inftda.errors import InftdaError
 from inftda.exports.export import export
-from inftda.options import check_renamed
+from inftda.options import current_name
 from inftda.pages.report import report
 from inftda.pipeline import release
 from inftda.planning.plan import plan
@@ -171,9 +171,8 @@ def from_toml(path: Path) -> Document:
 def _read(path: Path, values: Mapping[str, Any], *commands: str) -> Iterator[tuple[str, Any]]:
     known = {key: one for name in reversed(commands) for key, one in options_of(name).items()}
     for written, value in values.items():
-        key = written.replace("-", "_")
+        key = current_name(written.replace("-", "_"), known)
         if key not in known:
-            check_renamed([key], known)
             raise InftdaError(f"{path.name!r} has a key {written!r} that the app does not know")
         text = as_given(path, written, known[key], value)
         if isinstance(text, float):

@@ -6,7 +6,7 @@ are passed on, so defaults stand in Python alone.
 
 import inspect
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,7 +16,7 @@ import click
 
 from inftda.arguments import Parameter, as_given, parameters_of, values
 from inftda.errors import InftdaError
-from inftda.options import AREAS, GUARANTEE, RUN, TABLE, Option, check_renamed
+from inftda.options import AREAS, GUARANTEE, RUN, TABLE, Option, current_name
 from inftda.util.screen import Meter
 
 _PANELS: Final = (None, TABLE, AREAS, GUARANTEE, RUN)
@@ -119,12 +119,9 @@ class Command(click.Command):
         Raises:
             click.UsageError: an option that takes one value is given twice.
         """
-        try:
-            *_, given = self.make_parser(ctx).parse_args([*args])
-        except click.NoSuchOption as problem:
-            name = problem.option_name.strip("-").replace("-", "_")
-            check_renamed([name], {one.name for one in self.params})
-            raise
+        known = {str(one.name) for one in self.params}
+        args = [_present(one, known) if one.startswith("--") else one for one in args]
+        *_, given = self.make_parser(ctx).parse_args([*args])
         for one in given:
             if isinstance(one, click.Option) and not one.multiple and given.count(one) > 1:
                 spelled = "/".join([*one.opts, *one.secondary_opts])
@@ -197,6 +194,18 @@ def command(
     return decorate
 
 
+def _say(words: str) -> None:
+    click.echo(words, err=True)
+
+
+def _present(word: str, known: Container[str]) -> str:
+    """An option of a command line under the name that it has now."""
+    former, sign, value = word[2:].partition("=")
+    name = former.replace("-", "_")
+    new = current_name(name, known, _say)
+    return word if new == name else f"--{new.replace('_', '-')}{sign}{value}"
+
+
 def _configured(path: Path, options: dict[str, Parameter]) -> dict[str, Any]:
     """Options from a TOML file whose keys are their names.
 
@@ -223,11 +232,11 @@ def _configured(path: Path, options: dict[str, Parameter]) -> dict[str, Any]:
     shared = {key: value for key, value in data.items() if key not in sections}
     found = {}
     for key, value in {**shared, **section}.items():
-        name = next((name for name in options if name.strip("_") == key.replace("-", "_")), None)
+        present = current_name(key.replace("-", "_"), options, _say)
+        name = next((name for name in options if name.strip("_") == present), None)
         if name is not None:
             found[name] = as_given(path, key, options[name], value)
         elif key in section or not _is_known(key, context, group):
-            check_renamed([key.replace("-", "_")], options)
             near = get_close_matches(key.replace("-", "_"), list(options), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             if key == own:
