@@ -328,6 +328,8 @@ def smallest_usable(
     >>> sizes = np.array([5, 5, 40, 41, 90, 95, 300])
     >>> smallest_usable(sizes, sizes < 41), smallest_usable(sizes, sizes > 200)
     (41, None)
+    >>> smallest_usable(sizes, sizes == 95)
+    96
 
     Args:
         number: the numbers.
@@ -336,10 +338,14 @@ def smallest_usable(
     """
     order = np.argsort(number, kind="stable")
     size, poor = number[order], np.append(0, np.cumsum(is_poor[order]))
-    first, end = np.searchsorted(size, size), np.searchsorted(size, 2 * size, side="right")
+    # As n grows, a number joins those from n to 2 n at half its size and leaves above its size.
+    n = np.unique(np.concatenate([size, size + 1, (size + 1) // 2]))
+    first, end = np.searchsorted(size, n), np.searchsorted(size, 2 * n, side="right")
     wrong = np.flatnonzero(poor[end] - poor[first] > most * (end - first))
-    after = np.searchsorted(size, size[wrong[-1]], side="right") if len(wrong) else 0
-    return int(size[after]) if after < len(size) else None
+    if not len(wrong):
+        return int(size[0]) if len(size) else None
+    smallest = int(n[wrong[-1] + 1])  # at the last n, above all sizes, nothing is wrong
+    return smallest if smallest <= size[-1] else None
 
 
 def is_drowned(total: int, cells: int, sigma: float) -> bool:

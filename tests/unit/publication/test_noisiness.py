@@ -101,13 +101,14 @@ def test_what_is_said_of_a_level():
 
 def smallest_slowly(number, is_poor):
     """The same by its definition, for every n."""
-    found = [
-        n
-        for n in range(1, max(number) + 2)
-        if any(np.mean(is_poor[(number >= m) & (number <= 2 * m)]) > 0.05 for m in number if m >= n)
-    ]
-    above = number[number > max(found, default=0)]
-    return above.min() if len(above) else None
+
+    def is_wrong(n):
+        poor = is_poor[(number >= n) & (number <= 2 * n)]
+        return len(poor) and np.mean(poor) > 0.05
+
+    wrong = [n for n in range(1, max(number) + 2) if is_wrong(n)]
+    smallest = max(wrong) + 1 if wrong else min(number)
+    return smallest if smallest <= max(number) else None
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -118,6 +119,11 @@ def test_the_smallest_usable_count_is_that_of_its_definition(seed):
     assert smallest_usable(number, is_poor) == smallest_slowly(number, is_poor)
     assert smallest_usable(number, np.ones(150, bool)) is None
     assert smallest_usable(number, np.zeros(150, bool)) == number.min()
+
+
+def test_among_few_numbers_the_smallest_usable_count_need_not_be_published():
+    number = np.array([40, 21_519])
+    assert smallest_usable(number, number == 40) == 41
 
 
 def test_before_a_release_the_mean_flow_decides():
