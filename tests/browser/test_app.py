@@ -3,6 +3,7 @@
 import http.server
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from chromium import open_browser, skip_without_browser
 
 import inftda
 from app_server import started_app
+from inftda.app import server
 from inftda.privacy.budget import Budget
 from inftda.privacy.ledger import Ledger
 from inftda.privacy.unit import Unit
@@ -213,6 +215,21 @@ def test_the_journey_by_mouse(page, folder, width, dark):
     loaded = browser.run("return performance.getEntriesByType('resource').map((e) => e.name)")
     assert [name for name in loaded if not name.startswith((origin, "data:"))] == []
     assert browser.run("return [localStorage.length, sessionStorage.length]") == [0, 0]
+
+
+def test_the_browser_is_opened_by_a_private_file(browser, app, monkeypatch):
+    """Its arguments, which other users of the machine can read, have no token."""
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    with ExitStack() as stack:
+        server._open_browser(app.address, stack)
+        (address,) = opened
+        file = Path(address.removeprefix("file://"))
+        assert file.parent.stat().st_mode & 0o077 == 0
+        assert app.token not in address
+        browser.driver.get(address)
+        browser.wait(lambda: browser.run("return document.documentElement.dataset.ready"))
+    assert not file.parent.exists()
 
 
 def reach(page, selector):

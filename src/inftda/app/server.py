@@ -95,16 +95,18 @@ class Guard:
                     headers.setdefault(name, value)
             await send(sent)
 
-        problem = self._problem(scope["method"], Headers(scope=scope))
+        problem = self._problem(scope["method"], scope["path"], Headers(scope=scope))
         app = self._app if not problem else Response(problem, 403, media_type="text/plain")
         await app(scope, receive, with_headers)
 
-    def _problem(self, method: str, headers: Headers) -> str:
+    def _problem(self, method: str, path: str, headers: Headers) -> str:
         """Why a request is refused; empty if it is not."""
         host, origin = headers.getlist("host"), headers.getlist("origin")
         if len(host) != 1 or host[0] not in self._hosts:
             return "this is not the address of the app"
-        if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+        # The first page, which holds nothing, may be opened from elsewhere: from the private file.
+        is_own = headers.get("sec-fetch-site", "none") in {"same-origin", "none"}
+        if not is_own and (method, path) != ("GET", "/"):
             return "another page asked"
         if method not in {"GET", "HEAD"} and origin != [f"http://{host[0]}"]:
             return "another page sent this"
