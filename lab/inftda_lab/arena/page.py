@@ -87,6 +87,8 @@ start-up included.
   Kernels of `inftda` were compiled before.
 - Figures are means over runs; time and memory are the least.
 - Only origins and destinations are compared; flows of other dimensions are added up.
+- The limit of CPU seconds was not the same for all tools: a tool that exceeded it is listed \
+with its own, and a fit that ran out of time says when.
 - The common part is twice the sum of the smaller of two flows, over the sum of both tables; \
 negative flows count as 0.
 - Mean errors are those of pairs with true flows.
