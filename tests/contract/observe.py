@@ -218,6 +218,51 @@ def exit_codes(folder):
     return found
 
 
+#: Commands that print JSON, run one after another beside the release `made`.
+JSON_COMMANDS = (
+    "release flows.csv --areas areas.csv --epsilon 1 --delta 1e-6 --out made --json",
+    "plan --areas areas.csv --epsilon 1 --delta 1e-6 --json",
+    "preview --areas areas.csv --stand-in flows.csv --epsilon 1 --delta 1e-6 --runs 1 --json",
+    "query made --format json",
+    "query made --origin-level region --destination-level all --intervals --format json",
+    "query made --fit --format json",
+    "evaluate made --truth flows.csv --out accuracy --json",
+    "ledger create budget.ledger towns --rho 1",
+    "ledger charge budget.ledger towns --rho 0.1 --note maps",
+    "ledger list budget.ledger --json",
+    "ledger show budget.ledger towns --json",
+)
+
+
+def json_keys(folder):
+    """Keys of every JSON output, as paths; those of lists are the keys of any of their items."""
+    for name, text in FILES.items():
+        (folder / name).write_text(text, "utf-8")
+    found = {}
+    with contextlib.chdir(folder):
+        for command in JSON_COMMANDS:
+            with (
+                contextlib.redirect_stdout(io.StringIO()) as said,
+                contextlib.redirect_stderr(io.StringIO()) as told,
+            ):
+                assert run(command.split()) == 0, told.getvalue()
+            if "json" in command:
+                found[command] = sorted({*_paths(json.loads(said.getvalue()))})
+    return found
+
+
+def _paths(value, at=""):
+    if isinstance(value, list):
+        for item in value:
+            yield from _paths(item, at)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield f"{at}{key}"
+            # Names of files, libraries and levels are no keys of ours.
+            if key not in {"files", "software", "requires"}:
+                yield from _paths(item, f"{at}{key}.")
+
+
 def forge(made, forged):
     """A copy of a release whose stated epsilon is smaller than its noise gives."""
     forged.mkdir()

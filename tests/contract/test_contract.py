@@ -35,3 +35,7 @@ def test_commands_have_the_same_options():
 
 def test_commands_end_with_the_same_exit_codes(tmp_path):
     assert observe.exit_codes(tmp_path) == EXPECTED["exit_codes"]
+
+
+def test_json_outputs_have_the_same_keys(tmp_path):
+    assert observe.json_keys(tmp_path) == EXPECTED["json_keys"]

@@ -18,6 +18,7 @@ def main():
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "commands").mkdir()
+        (folder / "json").mkdir()
         found = {}
         for number, name in enumerate(observe.RELEASES):
             out = folder / str(number)
@@ -29,6 +30,7 @@ def main():
             "public_names": observe.public_names(),
             "options": observe.options(),
             "exit_codes": observe.exit_codes(folder / "commands"),
+            "json_keys": observe.json_keys(folder / "json"),
         }
     text = json.dumps(expected, indent=1, sort_keys=True)
     (HERE / "expected.json").write_text(text + "\n", "utf-8")
