@@ -9,9 +9,11 @@ below a secret path, and the browser sends the cookie to that path alone.
 import asyncio
 import hmac
 import json
+import os
 import secrets
 import signal
 import socket
+import sys
 import time
 import webbrowser
 from collections.abc import Callable
@@ -53,6 +55,8 @@ HOST: Final = "127.0.0.1"
 #: Seconds without a request until the server ends, if no job is under way.
 IDLE: Final = 3600.0
 _COOKIE: Final = "inftda"
+#: Variables of a session with a screen; without one, a browser of the terminal would be opened.
+_SCREENS: Final = frozenset({"BROWSER", "DISPLAY", "WAYLAND_DISPLAY"})
 _MOST_BYTES: Final = 1 << 20
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -352,7 +356,7 @@ def serve(root: Path, *, say: Callable[[str], object], browser: bool) -> str:
         server = _Server(config, app)
         if hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, server.handle_exit)  # the terminal was closed
-        if browser:
+        if browser and (sys.platform == "darwin" or _SCREENS & os.environ.keys()):
             _open_browser(address, stack)
         with suppress(KeyboardInterrupt):
             asyncio.run(server.serve([listener]))
