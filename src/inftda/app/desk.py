@@ -169,23 +169,14 @@ class Desk:
         return self._known[key]
 
     def _areas(self, document: Document) -> dict[str, Any]:
-        tree = self._tree(document)
-        axes = [
-            {
-                "axis": axis.name,
-                "levels": [
-                    f"{axis.hierarchy.n_areas(depth):,} {axis.hierarchy.level_name(depth)}"
-                    for depth in range(1, axis.hierarchy.depth + 1)
-                ],
-            }
-            for axis in tree.axes
-        ]
-        same = dict.fromkeys(", ".join(axis["levels"]) for axis in axes)
-        return {
-            "axes": axes,
-            "levels": [level.name for level in tree.levels],
-            "words": "; ".join(same),
-        }
+        sizes = (
+            ", ".join(
+                f"{axis.hierarchy.n_areas(depth):,} {axis.hierarchy.level_name(depth)}"
+                for depth in range(1, axis.hierarchy.depth + 1)
+            )
+            for axis in self._tree(document).axes
+        )
+        return {"words": "; ".join(dict.fromkeys(sizes))}
 
     def _columns(self, document: Document) -> dict[str, Any]:
         """Compare the columns of the table with those that were chosen, as a release does."""
@@ -194,7 +185,7 @@ class Desk:
         found = values(COMMANDS["release"], said)
         columns: Columns = found.get("columns", COLUMNS)
         columns.check(tree.axes, found.get("unit", UNIT))
-        used, count = find_columns(source, columns, tree.axes)
+        _, count = find_columns(source, columns, tree.axes)
         row = "every row is one trip" if count is None else f"{count} has counts"
         read = [" and ".join(columns.of_axis(axis.name)) for axis in tree.axes]
         ends = [
@@ -204,13 +195,13 @@ class Desk:
         words = f"areas are in the columns {', '.join(ends)}; {row}"
         if columns.person is not None:
             words += f"; {columns.person} identifies people"
-        return {"used": [name for _, name in used], "words": words}
+        return {"words": words}
 
     def _unit(self, document: Document) -> dict[str, Any]:
         if not (document.get("neighbours") and document.get("trips")):
             raise _MissingError("Choose what one person has in the table.")
         unit: Unit = values(plan, given(document, "plan", _UNIT_KEYS))["unit"]
-        return {"words": unit.describe(), "total_is_public": unit.root_is_public}
+        return {"words": unit.describe()}
 
     def _outlook(self, document: Document) -> Outlook:
         self._unit(document)
@@ -287,22 +278,18 @@ _NEEDED: Final = ("table", "areas", "columns", "unit", "plan", "drawer")
 def plan_facts(made: Outlook) -> dict[str, Any]:
     """Facts of a plan for the page."""
     typical = typical_errors(made.tree, made.plan)
-    sigma = {level.index: level.sigma for level in made.plan.levels}
     success, *_ = made.risk.figures
     return {
         "guarantee": guarantee_sentence(made.plan),
         "success": success,
         "advantage": made.risk.advantage,
-        "attacker": made.risk.describe(),
         "cost": _cost(made),
         "rho": rounded_up(made.plan.rho),
         "warnings": made.warnings(),
-        "accounting": f"{made.plan.describe()}; {made.plan.describe_noise()}",
         "levels": [
             {
                 "name": level.name,
                 "cells": level.n_nodes,
-                "sigma": sigma.get(level.index),
                 "typical": typical[level.index],
                 "usable": math.ceil(typical[level.index] / GRADES["C"]),
                 "max": made.errors[level.index],
