@@ -24,7 +24,7 @@ TABLE, AREAS, GUARANTEE, RUN = "The table", "Areas and levels", "The guarantee",
 #: Former names of parameters and options, and their names now. A former name works for at least one
 #: minor version, with a warning that names the new one: on the command line, in a configuration and
 #: in Python. An entry is removed with the name.
-RENAMED: Final[dict[str, str]] = {}
+RENAMED: Final = {"across": "cross_tables"}
 
 _Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
@@ -114,7 +114,7 @@ def current_name(
     new = RENAMED.get(name, name)
     if name in known or new not in known:
         return name
-    words = f"`{name}=` is called `{new}=` now; a later version will refuse the former name"
+    words = f"`{name}=` was renamed to `{new}=`; a later version will refuse the former name"
     if warn is None:
         warnings.warn(words, FutureWarning, stacklevel=3)
     else:

@@ -72,7 +72,6 @@ def test_wrong_use_is_one_clear_line(typed, tmp_path, line, word):
             "release FLOWS --areas AREAS --epsilom 1",
             "Did you mean '--epsilon'? (see",
         ),
-        ("plan --across 0", "--across was renamed to --cross-tables"),
         ("plan --epsilon 1 --delta 0 --epsilon 2", "--epsilon is given twice; give it once (see"),
         ("plan --sizes 5,50 --epsilon one", "(see inftda plan --help)"),
     ],

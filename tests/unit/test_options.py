@@ -157,9 +157,10 @@ def renamed(monkeypatch):
 def test_a_former_name_works_and_its_warning_names_the_new_one(renamed, tmp_path, capsys):
     function, show = renamed
     assert function(present_name=0.1) == 0.1
-    said = "`former=` is called `present_name=` now; a later version will refuse the former name"
-    with pytest.warns(FutureWarning, match=said):
+    words = "was renamed to {}; a later version will refuse the former name"
+    with pytest.warns(FutureWarning, match=f"`former=` {words.format('`present_name=`')}"):
         assert function(former=0.2) == 0.2
+    said = f"--former {words.format('--present-name')}"
     config = tmp_path / "ours.toml"
     config.write_text("former = 0.3")
     for line, value in ((["--former", "0.4"], 0.4), (["--former=0.5"], 0.5)):

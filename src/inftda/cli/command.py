@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 
 from inftda.arguments import Parameter, as_given, parameters_of, values
+from inftda.cli.output import say
 from inftda.errors import InftdaError
 from inftda.options import AREAS, GUARANTEE, RUN, TABLE, Option, current_name
 from inftda.util.screen import Meter
@@ -194,15 +195,15 @@ def command(
     return decorate
 
 
-def _say(words: str) -> None:
-    click.echo(words, err=True)
+def _warn(words: str) -> None:
+    say(words, err=True)
 
 
 def _present(word: str, known: Container[str]) -> str:
     """An option of a command line under the name that it has now."""
     former, sign, value = word[2:].partition("=")
     name = former.replace("-", "_")
-    new = current_name(name, known, _say)
+    new = current_name(name, known, _warn)
     return word if new == name else f"--{new.replace('_', '-')}{sign}{value}"
 
 
@@ -232,7 +233,7 @@ def _configured(path: Path, options: dict[str, Parameter]) -> dict[str, Any]:
     shared = {key: value for key, value in data.items() if key not in sections}
     found = {}
     for key, value in {**shared, **section}.items():
-        present = current_name(key.replace("-", "_"), options, _say)
+        present = current_name(key.replace("-", "_"), options, _warn)
         name = next((name for name in options if name.strip("_") == present), None)
         if name is not None:
             found[name] = as_given(path, key, options[name], value)
