@@ -203,6 +203,8 @@ function showTable({ table, areas, columns }) {
   one('#guess').hidden = !guesses.length;
   if (guesses.length) {
     const words = guesses.map(([role, name]) => `${role}: ${name}`).join(', ');
+    if (one('#guess').dataset.words === words) return; // a button must not change under a click
+    one('#guess').dataset.words = words;
     const button = node('button', 'Yes, use them', 'action');
     button.type = 'button';
     button.addEventListener('click', () => {
