@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, Final
 
 import numpy as np
@@ -61,6 +61,8 @@ _MISSED_SUM: Final = 0.07
 _FEW: Final = 8
 #: Largest number of sums by several axes that are reconciled with measurements of several of them.
 _MOST_ROWS: Final = 1 << 16
+#: Rows whose intervals are computed at once, to save memory.
+_BLOCK: Final = 1 << 19
 #: Shares of additional dimensions may have a common error in all small cells: this part of the mean
 #: is its standard deviation.
 _SHARED_ERROR: Final = 0.5
@@ -270,10 +272,10 @@ class Intervals:
         for number, table in zip(self._measured.levels, self._measured.tables, strict=True):
             if number:
                 continue
-            parts, size = _Sums(len(sums.value)), np.zeros(len(sums.value))
             row, at = rows.inside(table)
             if not len(row):
                 continue
+            parts, size = _Sums(len(sums.value)), np.zeros(len(sums.value))
             areas = tuple(of[at] for of in table.areas)
             leaves = rows.leaves(table.depths, areas)
             np.add.at(size, row, leaves)
@@ -364,12 +366,12 @@ class _Rows:
 
     def alone(self, depths: Sequence[int]) -> tuple[Ints, Areas]:
         """Rows that are one area of each of these levels, and the areas."""
-        found, row = [], np.arange(len(self.row))
-        for axis, depth, group in zip(self.asked, depths, self.groups, strict=True):
-            area = _single(axis, depth)[group]
-            row = row[area[row] >= 0]
-            found.append(area)
-        return row, tuple(area[row] for area in found)
+        row = np.arange(len(self.row))
+        single = [_single(axis, depth) for axis, depth in zip(self.asked, depths, strict=True)]
+        for of, group in zip(single, self.groups, strict=True):
+            if (of < 0).any():
+                row = row[of[group[row]] >= 0]
+        return row, tuple(of[group[row]] for of, group in zip(single, self.groups, strict=True))
 
     def inside(self, table: NoisyTable) -> tuple[Ints, Ints]:
         """Pair rows with the cells of a table that lie in them as a whole."""
@@ -672,16 +674,26 @@ class _Sums:
 
     def ends(self, number: Ints) -> Ends:
         """Compute lower and upper ends; rows that were not measured have none."""
-        draws = np.where(self.n_laplace > _FEW, 0, self.n_laplace)
-        half = np.array([_sum_half(n) for n in range(_FEW + 1)])[draws]
-        half *= np.sqrt(np.maximum(self.variance, 0))
-        low = np.floor(np.clip(np.minimum(self.value, number) - half, 0, float(LARGEST)))
-        high = np.ceil(np.clip(np.maximum(self.value + half, number), 0, float(LARGEST)))
-        low, high = low.astype(np.int64), high.astype(np.int64)
-        for source, cells in enumerate(self.sources):
-            here = np.flatnonzero(self.source == source)
-            low[here], high[here] = cells.ends(self.cell[here], number[here])
+        low, high = np.empty((2, len(number)), np.int64)
+        for start, source in product(range(0, len(number), _BLOCK), range(-1, len(self.sources))):
+            here = start + np.flatnonzero(self.source[start : start + _BLOCK] == source)
+            if not len(here):
+                continue
+            if source < 0:
+                low[here], high[here] = self._sum_ends(here, number[here])
+            else:
+                ends = self.sources[source].ends(self.cell[here], number[here])
+                low[here], high[here] = ends
         return low, high
+
+    def _sum_ends(self, row: Ints, number: Ints) -> Ends:
+        """Ends of rows that are no single cell."""
+        value, draws = self.value[row], self.n_laplace[row]
+        half = np.array([_sum_half(n) for n in range(_FEW + 1)])[np.where(draws > _FEW, 0, draws)]
+        half *= np.sqrt(np.maximum(self.variance[row], 0))
+        low = np.floor(np.clip(np.minimum(value, number) - half, 0, float(LARGEST)))
+        high = np.ceil(np.clip(np.maximum(value + half, number), 0, float(LARGEST)))
+        return low.astype(np.int64), high.astype(np.int64)
 
 
 @cache
