@@ -29,8 +29,9 @@ def estimate(call: Call, *, quiet: Quiet = False) -> None:
         return
     manifest = made.manifest
     distances = "areas, same area, distance" if manifest.model.locations else "areas, same area"
-    note = counting_note(open_release(call.given["release"]))
-    wrong = describe_misfits(made.known_fits or (), "take them from the measurements")
+    release = open_release(call.given["release"])
+    note = counting_note(release)
+    wrong = describe_misfits(made.fits(release), "take them from the measurements")
     flows = f"{manifest.n_rows:,} of at least 1, {manifest.total:,} {manifest.counts}"
     output.show([
         ("Estimate", str(call.given["out"])),

@@ -63,7 +63,7 @@ from inftda.util.files import (
     whole_folder,
 )
 from inftda.util.formats import Record, decode
-from inftda.util.tabular import as_arrow, as_numpy
+from inftda.util.tabular import as_arrow
 
 #: Format of the folder; bumped when a reader of the old one could misunderstand the new one.
 FORMAT: Final = "inftda-estimate/1"
@@ -142,13 +142,11 @@ class Estimate:
         manifest: its release and its model.
         tree: axes and order of refinement.
         table: one column for each axis, and `estimate`, `low`, `high`; or the file that holds it.
-        known_fits: how it agrees with all that was measured, if it was made just now.
     """
 
     manifest: EstimateManifest
     tree: Tree
     table: pa.Table | Path
-    known_fits: tuple[TableFit, ...] | None = None
 
     def __repr__(self) -> str:
         place = "in memory" if isinstance(self.table, pa.Table) else repr(self.table.parent.name)
@@ -231,17 +229,13 @@ class Estimate:
 
     def fit(self, release: Release | str | Path, *, as_: TableFormat = "arrow") -> Any:
         """How sums of estimates agree with the measurements they are made from: `Release.fit`."""
-        opened = open_release(release)
-        self.check_release(opened)
-        fits = self.known_fits
-        if fits is None:
-            estimates = (
-                self.table if isinstance(self.table, pa.Table) else pq.read_table(self.table)
-            )
-            values = as_numpy(estimates.column(ESTIMATE).combine_chunks())
-            areas = leaf_areas(self.tree, estimates)
-            fits = table_fits(self.tree, opened.measurements(), areas, values)
-        return converted(fit_table(fits), as_)
+        return converted(fit_table(self.fits(open_release(release))), as_)
+
+    def fits(self, release: Release) -> tuple[TableFit, ...]:
+        """Agreement of sums of estimates with each measured table."""
+        self.check_release(release)
+        found = self.leaves()
+        return table_fits(self.tree, release.measurements(), found.areas, found.value)
 
     def check_release(self, release: Release) -> None:
         """Refuse any release but the one it was made from."""
@@ -281,7 +275,7 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
     if out is not None:
         check_folder(Path(out), force=force, check=_check_replaceable)
     points = located(opened.tree, centroids)
-    model, columns, fits = _fitted(opened, points, seed, threads)
+    model, columns = _fitted(opened, points, seed, threads)
     table = _table(opened.tree, columns)
     manifest = EstimateManifest(
         format=FORMAT,
@@ -298,7 +292,7 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         files={},
         software=software_versions(),
     )
-    made = Estimate(manifest, opened.tree, table, fits)
+    made = Estimate(manifest, opened.tree, table)
     return made if out is None else _save(made, Path(out), force=force)
 
 
@@ -367,13 +361,11 @@ def located(tree: Tree, centroids: Any = None) -> dict[str, NDArray[np.float64]]
 
 def _fitted(
     release: Release, points: dict[str, NDArray[np.float64]], seed: int, threads: int | None
-) -> tuple[Model, list[NDArray[Any]], tuple[TableFit, ...]]:
-    """Fit the model; return it with areas and values of estimates and their agreement."""
-    measured = release.measurements()
-    fit = Fit.of(release.tree, measured, release.total, points, threads=threads)
+) -> tuple[Model, list[NDArray[Any]]]:
+    """Fit the model; return it with areas, values and intervals of estimates."""
+    # No name keeps the measurements, which intervals read again, beside the fit.
+    fit = Fit.of(release.tree, release.measurements(), release.total, points, threads=threads)
     areas, value = fit.leaves(seed)
-    fits = table_fits(release.tree, measured, areas, value)
-    low, high = release.intervals().of(release.tree.levels[-1].depths, areas, value)
     levels = tuple(
         LevelModel(
             level=level.layer.level.name,
@@ -390,7 +382,9 @@ def _fitted(
             "`inftda verify`"
         )
     model = Model(locations=bool(points), seed=seed, levels=levels)
-    return model, [*areas, value, low, high], fits
+    del fit  # as large as all that intervals need
+    low, high = release.intervals().of(release.tree.levels[-1].depths, areas, value)
+    return model, [*areas, value, low, high]
 
 
 def _table(tree: Tree, columns: list[NDArray[Any]]) -> pa.Table:
