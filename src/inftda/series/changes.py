@@ -118,7 +118,7 @@ class _Evidence(NamedTuple):
     Attributes:
         low: float64[counts].
         high: float64[counts]; infinite if nothing is known.
-        low_draws: int64[counts, noises], how many draws of each noise distribution are in it.
+        low_draws: int32[noises, counts], how many draws of each noise distribution are in it.
         high_draws: the same for `high`.
         is_measured: bool[counts], whether all of it was measured: then both are the same.
         noises: the noise distributions.
@@ -127,8 +127,8 @@ class _Evidence(NamedTuple):
 
     low: Floats
     high: Floats
-    low_draws: Numbers
-    high_draws: Numbers
+    low_draws: NDArray[np.int32]
+    high_draws: NDArray[np.int32]
     is_measured: NDArray[np.bool_]
     noises: tuple[Noise, ...]
     cells: Numbers
@@ -343,8 +343,8 @@ def _shown(
             hierarchy, at = hierarchies[axis], asked.levels[axis]
             here = np.zeros(len(table), np.int64)
             if at in hierarchy.level_names:
-                codes = table.column(axis).to_pylist()
-                here = common.of[side][hierarchy.find(hierarchy.level_of(at), codes)]
+                codes = hierarchy.codes(hierarchy.level_of(at))
+                here = common.of[side][find_texts(table.column(axis).combine_chunks(), codes)]
             elif at != "all":
                 at_zone = find_texts(table.column(axis).combine_chunks(), common.codes)
                 here = at_zone.astype(np.int64)
@@ -383,7 +383,7 @@ def _evidence(release: Release, asked: _Asked, side: int, number: Numbers) -> _E
     areas = tuple(nodes[axis] for axis in order)
     n, noises = len(number), [one.noise for one in tables if one.noise is not None]
     low, high, exact = np.zeros(n), np.zeros(n), np.ones(len(position), bool)
-    low_draws, high_draws = (np.zeros((n, len(noises)), np.int64) for _ in range(2))
+    low_draws, high_draws = np.zeros((2, len(noises), n), np.int32)
     is_measured = np.ones(n, bool)
     for draw, table in enumerate(tables):
         row = find_rows(table.areas, areas)
@@ -396,8 +396,8 @@ def _evidence(release: Release, asked: _Asked, side: int, number: Numbers) -> _E
         above = np.divmod(_different(position[is_found] * size + row[is_found]), size)
         np.add.at(high, above[0], table.value[above[1]])
         if table.noise is not None:
-            low_draws[:, draw] += np.bincount(position[is_known], minlength=n)
-            high_draws[:, draw] += np.bincount(above[0], minlength=n)
+            np.add.at(low_draws[draw], position[is_known], 1)
+            np.add.at(high_draws[draw], above[0], 1)
         position, exact = position[~is_found], exact[~is_found]
         areas = tuple(numbers[~is_found] for numbers in areas)
         if table.level is not None:  # the rest may follow from the level above
@@ -499,7 +499,7 @@ def _verdicts(change: Numbers, chance: Floats, rate: float, n_cells: int) -> NDA
 def _tested(
     apart: Floats,
     shown: Numbers,
-    draws: tuple[Numbers, Numbers],
+    draws: tuple[NDArray[np.int32], NDArray[np.int32]],
     known: Sequence[_Evidence],
     missed: Floats,
 ) -> tuple[Floats, Floats]:
@@ -512,13 +512,13 @@ def _tested(
     `draws` counts the noise of both editions; `known` has the edition of the latter first.
     """
     noises = (*known[1].noises, *known[0].noises)
-    together = np.concatenate(draws, axis=1)
+    together = [*draws[0], *draws[1]]
     none = np.zeros(len(apart), np.int32)  # where nothing has noise
-    kind = keys_of((none, *(column.astype(np.int32) for column in together.T)))
+    kind = keys_of((none, *together))
     chance, least = np.ones(len(apart)), np.full(len(apart), -np.inf)
     is_known = np.isfinite(apart)
     for one, first in zip(*np.unique(kind, return_index=True), strict=True):
-        tail = Tail.of(list(zip(noises, together[first].tolist(), strict=True)))
+        tail = Tail.of([(noise, int(n[first])) for noise, n in zip(noises, together, strict=True)])
         here = is_known & (kind == one)
         least[here] = apart[here] - tail.quantile(missed[here])
         is_borne_out = shown[here] >= np.maximum(least[here], 1)
