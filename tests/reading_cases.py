@@ -1,6 +1,6 @@
 """Tables, what is said of them, and what is read or refused: the same from every kind of source.
 
-`CASES` are read from all `SOURCES` by `tests/unit/reading/test_reading_alike.py`, from a frame of
+`CASES` are read from all `SOURCES` by `tests/unit/reading/test_sources_alike.py`, from a frame of
 Spark by `tests/engines/test_reading_alike.py` and from PostgreSQL by `tests/integration`.
 """
 

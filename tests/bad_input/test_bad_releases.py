@@ -216,6 +216,11 @@ def test_a_packed_release_is_refused_with_what_to_do(made, place, refuse, comman
     refuse(*command, says=("is a zip file", "unpack it first"))
 
 
+def test_a_folder_of_releases_is_no_release(made, place, refuse):
+    shutil.move(made, place / "all" / "2024")
+    refuse("verify", "all", says=("is not a release", "one that is in it", "2024"))
+
+
 def test_other_rows_than_the_manifest_states_are_refused(made, refuse):
     put_flows(made, "a flow of zero")
     seal(made, n_flows=3)

@@ -50,6 +50,8 @@ def test_areas_of_one_name_are_listed_with_what_they_lie_in():
 def test_a_name_that_is_misspelt_is_suggested():
     with pytest.raises(ReleaseError, match="did you mean county:17043 'DuPage County' in state 17"):
         find_area(HOME, "Du Page County")
+    with pytest.raises(ReleaseError, match="did you mean county:17043 'DuPage County' in state 17"):
+        find_area(HOME, "dupage")
 
 
 def test_answers_come_in_the_order_of_the_areas_table():

@@ -27,6 +27,21 @@ _CONFIG: Final = Option(
 )
 
 
+class _Number(click.types.FloatParamType):
+    """A number, called so in messages."""
+
+    name = "number"
+
+
+class _Whole(click.types.IntParamType):
+    """A whole number, called so in messages."""
+
+    name = "whole number"
+
+
+_NUMBERS: Final = {float: _Number(), int: _Whole()}
+
+
 class Call:
     """The Python function of a command, with its given arguments.
 
@@ -82,9 +97,11 @@ def _as_click(one: Parameter) -> click.Parameter:
     """An option as the parser of the command line takes it."""
     common: dict[str, Any] = {
         "metavar": one.option.metavar,
-        "type": str if one.is_text else one.kind,
+        "type": str if one.is_text else _NUMBERS.get(one.kind, one.kind),
     }
     if one.option.is_argument:
+        if one.default is not inspect.Parameter.empty:
+            common["metavar"] = f"[{one.option.metavar}]"
         place: Any = click.Argument([one.name], required=False, **common)
         place.meaning = _help(one)
         return place  # type: ignore[no-any-return] # a click.Argument with help
@@ -105,7 +122,8 @@ def _help(one: Parameter) -> str:
     if one.is_several and one.kind is not bool:
         notes.append("several by comma")
     if isinstance(one.default, str | int | float) and not isinstance(one.default, bool):
-        notes += [] if "default" in one.meaning else [f"default: {one.default}"]
+        shown = one.default != "" and "default" not in one.meaning
+        notes += [f"default: {one.default}"] if shown else []
     elif isinstance(one.default, tuple) and one.default:
         notes.append(f"default: {','.join(map(str, one.default))}")
     return f"{one.meaning}  [{'; '.join(notes)}]" if notes else one.meaning

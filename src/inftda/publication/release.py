@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pyarrow as pa
 
-from inftda.errors import ReleaseError
+from inftda.errors import ReleaseError, first_few
 from inftda.options import AtLeast, Doc, Option, Top, Zones, documented, lists, pairs
 from inftda.privacy.measurement import Measurement
 from inftda.publication import query
@@ -420,7 +420,10 @@ def open_release(path: Release | str | Path) -> Release:
         raise ReleaseError(f"there is no release folder {str(folder)!r}; check the path")
     for name in (MANIFEST_FILE, FLOWS_FILE):
         if not os.path.lexists(folder / name):
-            raise ReleaseError(f"{str(folder)!r} is not a release: it has no {name}")
+            inside = [file.parent for file in sorted(folder.glob(f"*/{FLOWS_FILE}"))]
+            found = [str(one) for one in inside if (one / MANIFEST_FILE).exists()]
+            hint = f"; give one that is in it: {first_few(found, 3)}" if found else ""
+            raise ReleaseError(f"{str(folder)!r} is not a release: it has no {name}{hint}")
     check_plain(folder, (MANIFEST_FILE, FLOWS_FILE, MEASUREMENTS_FILE))
     manifest = Manifest.read(folder / MANIFEST_FILE)
     manifest.check_file(folder / FLOWS_FILE)

@@ -102,7 +102,7 @@ def check_signature(folder: Path, key: str | Path | None) -> str:
     if is_signed and (not is_plain(file) or file.stat().st_size != SIZE):
         raise ReleaseError(f"{SIGNATURE_FILE} is not a signature of {SIZE} bytes; {GET_AGAIN}")
     if key is None:
-        return "signed; by whom is checked with `key=`" if is_signed else ""
+        return "a signature is there; only `key=` checks it" if is_signed else ""
     public = read_public_key(key)
     if not is_signed:
         raise ReleaseError(

@@ -31,7 +31,7 @@ LIKE_COUNTS: Final = frozenset({
 #: Roles of columns, with the options that name them.
 _ENDS: Final = "`origin=`, `destination=`"
 _ROLES: Final[Mapping[str, tuple[str, str]]] = {
-    "code": ("area codes", _ENDS),
+    "code": ("area codes", f"{_ENDS}, `axis=`"),
     "point": ("points", _ENDS),
     "hour": ("time stamps", "`hour=`"),
     "weekday": ("time stamps", "`weekday=`"),

@@ -428,7 +428,8 @@ class Rows:
             names = ", ".join(axis.name for axis in self.axes)
             raise IngestError(
                 f"{rows} of {self.label} {verb} another one, with the same {names} and the same "
-                "count; remove the copies, or, if each stands for trips of its own, have them "
+                "count; if another column distinguishes them, make it a dimension (`axis=`); if "
+                "they are copies, remove them; if each stands for trips of its own, have them "
                 "added up: `repeated_rows='add'`"
             )
         if found["split"] and say is not None:

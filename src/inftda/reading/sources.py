@@ -517,7 +517,13 @@ def _open_arrow(files: Sequence[Path], options: TableFile, workspace: Workspace)
     def read(file: Path) -> pa.Table:
         return _kind(file).read(file, label, IngestError)
 
-    tables = [attempt(partial(read, file), label, partial(_explain_arrow, label)) for file in files]
+    def explain(message: str) -> str:
+        if "UTF8" in message:
+            return not_utf8(label)
+        name = _kind(files[0]).name
+        return f"cannot read {label} as a file of {name}: it is damaged or cut off; write it again"
+
+    tables = [attempt(partial(read, file), label, explain) for file in files]
     first = tables[0].schema
     for file, table in zip(files, tables, strict=True):
         if table.column_names != first.names:
@@ -527,12 +533,6 @@ def _open_arrow(files: Sequence[Path], options: TableFile, workspace: Workspace)
                 raise _other_types(file, files[0], here.name)
     whole = pa.concat_tables(table.cast(first) for table in tables)
     return _open_columns(whole.column_names, whole.columns, workspace, label)
-
-
-def _explain_arrow(label: str, message: str) -> str:
-    if "UTF8" in message:
-        return not_utf8(label)
-    return f"cannot read {label} as a file of Arrow: it is damaged or cut off; write it again"
 
 
 #: Functions that open formats that DuckDB reads, or whose errors can be explained.

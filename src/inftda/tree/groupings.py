@@ -349,6 +349,7 @@ def _similar(hierarchy: Hierarchy, name: str) -> str:
     levels, wanted = _split(hierarchy, name)
     known = {text: (level, area) for level, area, text in _names(hierarchy, levels)}
     near = get_close_matches(wanted.casefold(), known, n=3, cutoff=0.75)
+    near = near or [text for text in known if wanted.strip().casefold() in text][:3]
     at = "any level" if len(levels) != 1 else f"level {hierarchy.level_name(levels[0])!r}"
     meant = " or ".join(_described(hierarchy, *known[one]) for one in near)
     return f"{wanted!r} at {at}" + (f"; did you mean {meant}?" if meant else "")
