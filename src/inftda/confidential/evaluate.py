@@ -89,9 +89,7 @@ _TOTALS: Final[Formats] = {
     "max error": "{0.max_abs_error:,}",
     "mean error": "{0.mean_abs_error:,.1f}",
     "bias of largest": "{0.bias_of_largest:+.2%}",
-    "in interval": lambda total: (
-        "not measured" if total.in_interval is None else f"{total.in_interval:.1%}"
-    ),
+    "in interval": lambda total: "-" if total.in_interval is None else f"{total.in_interval:.1%}",
 }
 #: Coverage of intervals of 95 %, for all measures of one name.
 _INTERVALS: Final[Formats] = {
