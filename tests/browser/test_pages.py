@@ -211,9 +211,14 @@ def test_the_first_screen_has_a_map_or_a_matrix_and_the_largest_flows_and_no_wor
     go(browser, "#/0.0.3/0.0.0/map")  # all destinations together
     assert drawn(browser)[0].startswith("Map of areas")
     assert "argest flows" not in browser.one("#seen").text
+    # The words for totals are not those for flows.
+    for address, words in (("list", "of numbers of similar size"), ("totals", "an area chosen")):
+        go(browser, f"#/0.0.3/0.0.3/{address}")
+        assert words in browser.one("#explorer > .legend").text
     # Without locations there is a matrix, shaded by size where all of it is reliable.
     browser.open(report(released, tmp_path / "page.html"), width=width, is_choosing=False)
-    assert browser.run(bottom, ".matrix-box") <= 900
+    assert browser.run(bottom, ".matrix tbody tr:nth-child(5)") <= 900
+    assert width < 500 or browser.run(bottom, ".top") <= 900
     shown = [number(text[:-1]) for text in browser.texts(".top li > span")]
     assert shown == largest
     chosen = "return document.querySelector('#shade').value"
@@ -554,6 +559,15 @@ def test_curves_of_a_preview_lie_in_their_charts_and_a_summary_is_two_pages(
     )
     assert outside == 0
     assert browser.run("return document.querySelectorAll('.chart circle').length") > 50
+    # No label covers the next one.
+    covered = browser.run(
+        """return [...document.querySelectorAll('.chart')].flatMap((chart) => {
+             const ticks = [...chart.querySelectorAll('text[y="264"]')];
+             const boxes = ticks.map((one) => one.getBoundingClientRect());
+             return ticks.filter((one, i) => boxes[i].right > boxes[i + 1]?.left)
+               .map((one) => one.textContent); })"""
+    )
+    assert covered == []
     browser.open(summary_page, is_static=True)
     printed = browser.driver.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
     pages = re.findall(rb"/Type\s*/Page\b", base64.b64decode(printed["data"]))

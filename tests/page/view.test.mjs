@@ -47,17 +47,19 @@ test('what to use, and why nothing is known of sums, is said of their levels', (
   assert.equal(model.adviceOf([2, 1], 0), 'No interval is known. Errors add up in these sums.');
 });
 
-test('a page opens with a map at the levels it is told, else with coarse areas', () => {
+test('a page opens at the levels it is told, and with other rows or columns at coarse ones', () => {
   const model = country({ opens: [2, 1] });
-  assert.deepEqual(View.first(model, 'map').levels, [2, 1]);
+  for (const mode of ['map', 'matrix', 'list']) assert.deepEqual(View.first(model, mode).levels, [2, 1]);
+  model.arrange([1, 0]);
   assert.deepEqual(View.first(model, 'matrix').levels, [1, 1]);
 });
 
 test('a number is explained by what is known of it', () => {
-  const model = country({ intervals: { '1,1': [[0, 0, 400, 450]], '0,0': [[0, 0, 457, 457]] } });
+  const model = country({ summed: ['2,1'], intervals: { '1,1': [[0, 0, 400, 450]], '0,0': [[0, 0, 457, 457]], '2,1': [[0, 0, 390, 420]] } });
   const view = new View(model, {});
   const [whole, region, many] = [{ level: 0, index: 0 }, { level: 1, index: 0 }, { level: 1, index: -1 }];
-  assert.match(view.worth(region, region, 430), /lies between 400 and 450/);
+  assert.match(view.worth(region, region, 430), /lies between 400 and 450: .* numbers of similar size\.$/);
+  assert.match(view.worth({ level: 2, index: 0 }, region, 400), /between 390 and 420: .* of similar size, of sums on most tables\.$/);
   assert.match(view.worth(region, region, 0), /Nothing was published here; the true number may be small/);
   assert.equal(view.worth(region, whole, 450), 'This page has no interval for it.');
   assert.equal(view.worth(whole, whole, 457), 'The overall total is exact.');

@@ -25,7 +25,9 @@ from inftda.publication.release import Release
 from inftda.publication.reliability import (
     GRADES,
     UNLISTED,
+    WHOLE,
     part_off,
+    smallest_usable,
     unknown_intervals,
 )
 from inftda.tree import DESTINATION, ORIGIN, Axis, Marginal, Tree
@@ -350,7 +352,7 @@ def _grades() -> list[dict[str, Any]]:
 def _opens(layout: Layout, quality: Quality, depths: Depths, *, is_series: bool) -> Depths:
     """Levels at which a page opens, of the axes that are laid out: the finest that can be used.
 
-    There, most counted entries are in numbers of grades A to C, and the areas are not too many.
+    There, the areas are not too many, and nearly all counted entries are in usable numbers.
     Other axes are summed up; of a series it is the last edition.
     """
     axes = layout.axes[:LAID_OUT]
@@ -369,8 +371,9 @@ def _opens(layout: Layout, quality: Quality, depths: Depths, *, is_series: bool)
         known = quality.intervals.get(tuple(at))
         if known is None:
             return levels
-        is_usable = part_off(*known[1:]) <= GRADES["C"]
-        if 2 * known.value[is_usable].sum() >= known.value.sum():
+        smallest = smallest_usable(known.value, part_off(*known[1:]) > GRADES["C"])
+        is_usable = known.value >= (math.inf if smallest is None else smallest)
+        if known.value[is_usable].sum() >= WHOLE * known.value.sum():
             return levels
     return (1,) * len(most)
 

@@ -8,10 +8,9 @@ from inftda.pages.html import percent
 from inftda.planning.accuracy import NOTICE
 from inftda.privacy.risk import Risk
 from inftda.privacy.unit import Unit
+from inftda.publication.reliability import WHOLE
 from inftda.util.screen import Formats, Grid, Part
 
-#: A level is usable as a whole if this part of its trips is in numbers that can be used.
-ENOUGH: Final = 0.8
 #: Beyond this a share is not called all.
 _ALL: Final = 0.9995
 _WHAT_IT_IS: Final = (
@@ -199,7 +198,7 @@ class SettingPreview:
     @property
     def finest_usable(self) -> LevelPreview | None:
         """The finest level that can be used as a whole."""
-        usable = [level for level in self.levels if level.usable.trips >= ENOUGH]
+        usable = [level for level in self.levels if level.usable.trips >= WHOLE]
         return usable[-1] if usable else None
 
     @property
@@ -218,7 +217,7 @@ class SettingPreview:
 #: Definition of a usable number and a usable level.
 WHAT_IS_USABLE: Final = (
     "usable from: the smallest usable count; of the numbers from there on, at most one in 20 is "
-    f"noise or off by more than half. A level is usable if they hold {percent(ENOUGH)} of its "
+    f"noise or off by more than half. A level is usable if they hold {percent(WHOLE)} of its "
     "trips or more."
 )
 

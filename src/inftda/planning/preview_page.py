@@ -124,15 +124,18 @@ def _sizes(group: Sequence[SettingPreview]) -> list[LineChart]:
     def chart(
         title: str, note: str, x_name: str, value: Callable[[SizeShares], float | None]
     ) -> LineChart:
-        lines = [
-            Line(
-                f"epsilon {one.setting.epsilon:g}",
-                shade_of(i, len(group)),
-                [value(entries[low]) if low in entries else None for low in starts],
-            )
-            for i, (one, entries) in enumerate(zip(group, by_size, strict=True))
+        values = [
+            [value(entries[low]) if low in entries else None for low in starts]
+            for entries in by_size
         ]
-        return LineChart(title, note, ticks, x_name, lines, is_share=True)
+        # Sizes that no number has take no room.
+        known = [i for line in values for i, one in enumerate(line) if one is not None]
+        n = max(known, default=0) + 1
+        lines = [
+            Line(f"epsilon {one.setting.epsilon:g}", shade_of(i, len(group)), line[:n])
+            for i, (one, line) in enumerate(zip(group, values, strict=True))
+        ]
+        return LineChart(title, note, ticks[:n], x_name, lines, is_share=True)
 
     lost = "true flows of this size that are published as zero"
     false = "published numbers of this size that are zero in truth"

@@ -56,6 +56,8 @@ GRADE_RULE: Final = (
 UNLISTED: Final = 0.5
 #: Largest part of the usable numbers that may be off by more than half.
 MOST_POOR: Final = 0.05
+#: A level is usable as a whole if this part of its total is in usable numbers.
+WHOLE: Final = 0.8
 _PERCENT: Final = 0.01
 #: Fewer numbers than this are too few to estimate a share.
 ENOUGH: Final = 30

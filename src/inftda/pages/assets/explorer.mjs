@@ -163,11 +163,9 @@ export class Explorer {
     /* The sentence is first, because the map fills the room below. */
     this.sayWhole();
     mode.show(view, this.flows);
-    /* Lists are coloured by the reliability of their numbers, whatever is chosen for other views. */
-    const shading = mode.shading ?? this.shading;
-    this.shade.classList.toggle('hidden', mode instanceof List || shading === 'none');
+    this.shade.classList.toggle('hidden', mode instanceof List || mode.shading === 'none');
     this.shade.firstChild.textContent = view.mode === 'map' ? 'Shade flows by' : 'Shade by';
-    this.explain(shading);
+    this.explain();
   }
 
   /* Numbers of flows from the largest down (or as the confidential page filters them). */
@@ -195,14 +193,18 @@ export class Explorer {
     return this.model.grade(view.levels, value, areas);
   }
 
-  explain(shading) {
+  explain() {
+    const mode = this.modes[this.view.mode];
+    /* Lists are coloured by the reliability of their numbers, whatever is chosen for other views. */
+    const shading = mode.shading ?? this.shading;
+    const isTotal = this.model.isMeasured((mode.listed ?? this.view).levels);
     const isBySize = shading === 'size' || shading === 'reliable';
     this.root.classList.toggle('by-size', isBySize);
     this.shade.querySelector('select').value = isBySize ? 'size' : this.shading;
     if (shading === 'none') { this.legend.replaceChildren(); return; }
     const texts = isBySize ? ['largest', '', '', 'smallest'] : this.model.grades.map(({ name, label }) => `${name}: ${shading === 'error' ? label.replace(/:.*/, '') : label}`);
     const title = {
-      reliability: 'Error (95 % of such numbers):', error: 'True error:', size: 'Size:',
+      reliability: `Error (95 %, ${isTotal ? 'for an area chosen beforehand' : 'of numbers of similar size'}):`, error: 'True error:', size: 'Size:',
       reliable: `All ${this.model.grades[0].label} (grade ${this.model.grades[0].name}), so shaded by size:`,
     }[shading];
     this.legend.replaceChildren(h('li', {}, title), ...texts.map((text, i) =>

@@ -170,7 +170,7 @@ export class Totals extends List {
   constructor(explorer) {
     super(explorer);
     const axes = this.model.axes.slice(0, this.model.header.axes.length);
-    const again = () => { this.limit = PAGE_ROWS; this.show(this.view); };
+    const again = () => { this.limit = PAGE_ROWS; this.show(this.view); explorer.explain(); };
     this.select = h('select', { class: 'field', id: 'totals-of', onchange: again },
       axes.map((axis, number) => h('optgroup', { label: axis.title },
         axis.levels.slice(1).map((level, i) => h('option', { value: `${number}.${i + 1}` },

@@ -211,7 +211,7 @@ export class FlowMap extends Picture {
     }
   }
 
-  /* Dots grow with their totals, but for those that may be zero; large ones are drawn first. */
+  /* Dots grow with their totals, but for those of the worst grade; large ones are drawn first. */
   addDots(paths, axis, level) {
     const totals = this.totals.map((total, index) => (this.unsure.has(index) ? 0 : total));
     const largest = totals.reduce((most, total) => Math.max(most, total), 1);

@@ -132,7 +132,7 @@ export class Matrix {
     const looks = ['matrix', isUpright ? 'upright' : 'wide', names.length > 15 ? 'dense' : ''].join(' ').trim();
     this.box.classList.toggle('tall', rows.length > 24);
     this.top?.showFine(view);
-    this.node.classList.toggle('beside', Boolean(this.top?.isShown) && !isUpright);
+    this.node.classList.toggle('beside', Boolean(this.top?.isShown));
     this.table = h('table', {
       class: looks, role: 'grid',
       'aria-label': `${model.words.unit} by ${model.axes[0].title} and ${model.axes[1].title}`,

@@ -127,7 +127,7 @@ export class Picture {
     pen.stroke(path);
   }
 
-  /* Hatching of numbers that may be zero. */
+  /* Hatching of numbers that may be off by more than half. */
   hatch() {
     if (this.hatched) return this.hatched;
     const tile = h('canvas', { width: HATCH, height: HATCH });

@@ -15,10 +15,9 @@ export class View {
     this.further = further ?? model.axes.slice(2).map(({ start }) => start);
   }
 
-  /* The first view: a map of the finest level that can be used, or a matrix of coarse areas. */
+  /* The first view: the finest level that can be used; of other axes than the usual ones a coarse one. */
   static first(model, mode) {
-    if (mode !== 'map') return new View(model, { mode });
-    const [rowLevel, columnLevel] = model.header.opens;
+    const [rowLevel, columnLevel] = model.isUsual ? model.header.opens : [];
     return new View(model, { mode, rowLevel, columnLevel });
   }
 
@@ -59,7 +58,7 @@ export class View {
     const unlisted = model.unlisted(levels, value, areas);
     const lack = unlisted ? ` ${whole(unlisted)} of these are in flows too small to be listed.` : '';
     if (model.isMeasured(levels)) return `Measured separately: the true number of ${units} lies ${ends} (95 %, for an area chosen beforehand).${lack}`;
-    return `${model.isEstimated ? 'Estimated. ' : ''}The true number of ${units} lies ${ends}: such intervals hold for 95 % of the published numbers of similar size.`;
+    return `${model.isEstimated ? 'Estimated. ' : ''}The true number of ${units} lies ${ends}: such intervals hold for 95 % of the published numbers of similar size${model.isSummed(levels) ? ', of sums on most tables' : ''}.`;
   }
 
   /* Number of the edition that is looked at: 0 if there are none, null if all are laid out. */
