@@ -216,6 +216,12 @@ def test_a_packed_release_is_refused_with_what_to_do(made, place, refuse, comman
     refuse(*command, says=("is a zip file", "unpack it first"))
 
 
+def test_a_blank_after_the_manifest_is_called_one(made, refuse):
+    with (made / "manifest.json").open("a") as file:
+        file.write(" ")
+    refuse("verify", "release", says=("edited or damaged", "other blanks"))
+
+
 def test_a_folder_of_releases_is_no_release(made, place, refuse):
     shutil.move(made, place / "all" / "2024")
     refuse("verify", "all", says=("is not a release", "one that is in it", "2024"))

@@ -135,5 +135,7 @@ def difference(stated: Record, follows: Record) -> str:
 def _difference(stated: str, expected: str) -> str:
     lines = zip_longest(stated.splitlines(), expected.splitlines(), fillvalue="")
     pairs = enumerate(([line.strip().rstrip(",") for line in pair] for pair in lines), start=1)
-    number, pair = next((one for one in pairs if one[1][0] != one[1][1]), (1, ["", ""]))
-    return f"line {number} states {pair[0][:80]!r}, where {pair[1][:80]!r} is expected"
+    for number, (here, there) in pairs:
+        if here != there:
+            return f"line {number} states {here[:80]!r}, where {there[:80]!r} is expected"
+    return "it has other blanks than a release has"
