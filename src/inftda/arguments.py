@@ -19,6 +19,22 @@ from inftda.options import Group, Option, metadata, names, signature_of, whole_n
 _OPTION: Final = re.compile(r"`(\w+)=([^`]*)`")
 
 
+class _Number(click.types.FloatParamType):
+    """A number, called so in messages."""
+
+    name = "number"
+
+
+class _Whole(click.types.IntParamType):
+    """A whole number, called so in messages."""
+
+    name = "whole number"
+
+
+#: Types of numbers by their kind in Python.
+NUMBERS: Final = {float: _Number(), int: _Whole()}
+
+
 class Parameter:
     """One option of a function: its kind and its spelling.
 
@@ -91,7 +107,7 @@ class Parameter:
         """
         try:
             kind = str if self.is_text else self.kind
-            return click.types.convert_type(kind).convert(text, None, None)
+            return click.types.convert_type(NUMBERS.get(kind, kind)).convert(text, None, None)
         except click.BadParameter as problem:
             raise InftdaError(f"Invalid value for '{self.flag}': {problem.message}") from None
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import click
 
-from inftda.arguments import Parameter, as_given, parameters_of, values
+from inftda.arguments import NUMBERS, Parameter, as_given, parameters_of, values
 from inftda.cli.output import say
 from inftda.errors import InftdaError
 from inftda.options import AREAS, GUARANTEE, RUN, TABLE, Option, current_name
@@ -25,21 +25,6 @@ _CONFIG: Final = Option(
     "TOML file of options; those below [COMMAND] are for one command. The command line wins.",
     metavar="FILE",
 )
-
-
-class _Number(click.types.FloatParamType):
-    """A number, called so in messages."""
-
-    name = "number"
-
-
-class _Whole(click.types.IntParamType):
-    """A whole number, called so in messages."""
-
-    name = "whole number"
-
-
-_NUMBERS: Final = {float: _Number(), int: _Whole()}
 
 
 class Call:
@@ -97,7 +82,7 @@ def _as_click(one: Parameter) -> click.Parameter:
     """An option as the parser of the command line takes it."""
     common: dict[str, Any] = {
         "metavar": one.option.metavar,
-        "type": str if one.is_text else _NUMBERS.get(one.kind, one.kind),
+        "type": str if one.is_text else NUMBERS.get(one.kind, one.kind),
     }
     if one.option.is_argument:
         if one.default is not inspect.Parameter.empty:
