@@ -71,6 +71,8 @@ for module in pkgutil.walk_packages(inftda.__path__, "inftda.", onerror=lambda _
             __import__(module.name)
     except MissingExtraError:
         pass
+    except ModuleNotFoundError as missing:  # the server of `inftda app`
+        assert missing.name in ("starlette", "uvicorn"), missing
 from inftda.cli.main import run
 from inftda.privacy.ledger import Ledger
 {RELEASE[RELEASE.index("import pyarrow") :]}
