@@ -31,7 +31,7 @@ R = TypeVar("R", bound="Record")
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part of a file; see above on fields with a default."""
+    """A part of a file. Only fields added after its first version have a default."""
 
     def to_dict(self) -> dict[str, Any]:
         """As it is written to JSON."""
