@@ -83,7 +83,7 @@ _HOMES = {
 __all__ = list(_HOMES)
 
 #: The one place where the version stands; pyproject.toml, manifests and pages take it from here.
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 
 def __getattr__(name: str) -> Any:
