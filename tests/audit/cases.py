@@ -184,7 +184,7 @@ PLANTED_SLOW: Final = (
     ),
     Planted(
         "noise scale 10 % too small", partial(faults.noise_scale, Fraction(9, 10)),
-        _copies(ONE_LEVEL, SMALL), 600_000,
+        _copies(ONE_LEVEL, SMALL), 1_500_000,
     ),
     Planted(
         "rho divided over three of four levels", partial(_too_few, Fraction(3, 4)),
