@@ -35,7 +35,7 @@ def files() -> dict[Path, str]:
     schemas = {name: schema_of(record) for name, (record, _) in RECORDS.items()}
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
     after = rest.partition(MARKS[1])[2]
-    shown = set[str]()
+    shown = dict[str, str]()
     fields = "\n".join(
         line
         for name, schema in schemas.items()
@@ -56,20 +56,29 @@ def schema_of(record: type) -> dict[str, Any]:
     return {"$schema": _DIALECT, **msgspec.json.schema(record)}
 
 
-def _section(schema: dict[str, Any], ref: str, title: str, shown: set[str]) -> Iterator[str]:
-    """A table of the fields of a record, and one for each record inside it."""
-    shown.add(ref)
+def _section(schema: dict[str, Any], ref: str, title: str, shown: dict[str, str]) -> Iterator[str]:
+    """A table of the fields of a record, and one for each record inside it.
+
+    A row that is in an earlier table already is named only, with the title of that table.
+    """
+    shown[ref] = title
     record = schema["$defs"][ref.rpartition("/")[2]]
     yield f"{'###' if '.json' not in title else '##'} {title}\n"
     yield record["description"].partition("\n\n")[0] + "\n"
-    yield "| field | type | meaning |\n|---|---|---|"
-    inside = {}
+    rows, repeated, inside = list[str](), dict[str, list[str]](), dict[str, str]()
     for name, field in record["properties"].items():
-        yield f"| `{name}` | {_type(field)} | {field['description']} |"
+        row = f"| `{name}` | {_type(field)} | {field['description']} |"
+        if shown.setdefault(row, title) == title:
+            rows.append(row)
+        else:
+            repeated.setdefault(shown[row], []).append(f"`{name}`")
         inner = field.get("$ref") or field.get("items", {}).get("$ref")
         if inner and inner not in shown:
             inside[name] = inner
-    yield ""
+    if rows:
+        yield "\n".join(["| field | type | meaning |", "|---|---|---|", *rows, ""])
+    for earlier, names in repeated.items():
+        yield f"As in {earlier}: {', '.join(names)}.\n"
     for name, inner in inside.items():
         yield from _section(schema, inner, name, shown)
 
