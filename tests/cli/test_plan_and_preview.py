@@ -174,10 +174,10 @@ def test_a_release_with_the_budget_that_was_found_is_as_accurate_as_wanted(done,
     assert typical["epsilon"] < sure["epsilon"] / 2
     (level,) = [level for level in typical["levels"] if level["name"] == "region > region"]
     assert Noise.gaussian(level["noise"]["standard_deviation"] ** 2).half_width() == 30
-    assert "95% of the noise is within 30; nothing is guaranteed" in typical["wanted"][0]
+    assert "95 % of the noise is within 30; nothing is guaranteed" in typical["wanted"][0]
     said = (
-        f"as guaranteed errors this takes epsilon = {sure['epsilon']:g}, as typical errors (95% of "
-        f"the noise) epsilon = {typical['epsilon']:g}; planned is the "
+        f"as guaranteed errors this takes epsilon = {sure['epsilon']:g}, as typical errors (95 % "
+        f"of the noise) epsilon = {typical['epsilon']:g}; planned is the "
     )
     assert sure["wanted"][1:] == [f"{said}former"]
     assert typical["wanted"][1:] == [f"{said}latter"]
@@ -219,7 +219,7 @@ def test_a_budget_and_an_accuracy_contradict_each_other(typed):
 
 
 @pytest.mark.parametrize(
-    ("beta", "said"), [("0.05", "95%"), ("0.001", "99.9%"), ("1e-9", "99.9999999%")]
+    ("beta", "said"), [("0.05", "95 %"), ("0.001", "99.9 %"), ("1e-9", "99.9999999 %")]
 )
 def test_the_odds_that_errors_hold_are_not_rounded(done, beta, said):
     assert f"probability {said}" in done(f"plan --sizes 5,50 {BUDGET} --beta {beta}")

@@ -1,7 +1,6 @@
 """`inftda release` and `inftda demo`."""
 
 import shlex
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,7 +84,6 @@ def demo(  # noqa: PLR0913 - one keyword for each property of the country
             f"$ inftda release {typed[0]} --areas {typed[1]} --epsilon 1 --delta 1e-8 "
             f"--out {typed[2]} --force"
         )
-    started = time.perf_counter()
     with announced_compilation(shown=not quiet), Meter("draws", shown=not quiet) as progress:
         made = publish.release(
             flows, areas, epsilon=1, delta=1e-8, out=folder, force=force, progress=progress
@@ -93,10 +91,7 @@ def demo(  # noqa: PLR0913 - one keyword for each property of the country
     if quiet:
         return
     with _telling_what_is_published(folder, made):
-        output.show([
-            *release_summary(made, folder),
-            ("Time", f"{time.perf_counter() - started:.1f} s"),
-        ])  # fmt: skip
+        output.show(release_summary(made, folder))
         output.say(
             f"\n$ inftda query {typed[2]} --origin-level region --destination-level region --top 5"
         )

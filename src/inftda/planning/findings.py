@@ -22,7 +22,7 @@ _WHAT_IT_IS: Final = (
 _LEVELS: Final[Formats] = {
     "level": "{0.name}",
     "guaranteed": "{0.guaranteed:,}",
-    "95% within": "{0.p95:,}",
+    "95 % within": "{0.p95:,}",
     "common part": "{0.common_part:.4f}",
     "false": "{0.false_share:.1%}",
     "lost": "{0.lost_share:.1%}",
@@ -31,7 +31,7 @@ _LEVELS: Final[Formats] = {
 _TOTALS: Final[Formats] = {
     "totals of": "{0.axis} {0.level}",
     "areas": "{0.n_areas:,}",
-    "95% within": "{0.p95:,}",
+    "95 % within": "{0.p95:,}",
     "mean error": "{0.mean_error:,.1f}",
 }
 
@@ -262,8 +262,8 @@ class Preview:
                 Grid.of(one.totals, _TOTALS),
             )
         yield from (
-            "guaranteed: with probability 95%, no error is larger, whatever the table",
-            "95% within: 95% of the published numbers have at most this error",
+            "guaranteed: with probability 95 %, no error is larger, whatever the table",
+            "95 % within: 95 % of the published numbers have at most this error",
             "false: published flows that are truly zero; lost: true flows that are not published",
             WHAT_IS_USABLE,
             "Guaranteed errors hold for every table, all other figures for the stand-in only.",

@@ -48,10 +48,13 @@ from inftda.util.screen import Grid, Part, as_text, card
 #: More areas than any country has; a stand-in for each is made in memory.
 MAX_AREAS: Final = 20_000_000
 
+_SPLITS: Final = (
+    "Splits of the same budget over the levels, and their errors at the coarsest and the finest "
+    "level with noise:"
+)
 _SPLITS_SHOWN: Final = (
-    "Errors by split of the same budget, at the coarsest and the finest level with noise. 95%: 95% "
-    "of the noise is within this. max: the max error, which includes errors passed on from coarser "
-    "levels."
+    "95 %: 95 % of the noise is within this. max: the max error, which includes errors passed on "
+    "from coarser levels."
 )
 
 
@@ -155,7 +158,7 @@ class Outlook:
             for plan in plans
         )
         both = (
-            f"as guaranteed errors this takes {guaranteed}, as typical errors (95% of the noise) "
+            f"as guaranteed errors this takes {guaranteed}, as typical errors (95 % of the noise) "
             f"{typical}; planned is the {'latter' if self.typical else 'former'}"
         )
         return [*words, both]
@@ -251,13 +254,14 @@ class Outlook:
         """One line for each split that has a name."""
         if not self.splits:
             return
+        yield from ("", _SPLITS)
         yield Grid.of(
             self.splits,
             {
                 "split": "{0.split}",
-                "coarsest 95%": "{0.typical[0]:,}",
+                "coarsest 95 %": "{0.typical[0]:,}",
                 "coarsest max": "{0.guaranteed[0]:,}",
-                "finest 95%": "{0.typical[1]:,}",
+                "finest 95 %": "{0.typical[1]:,}",
                 "finest max": "{0.guaranteed[1]:,}",
                 "attacker right": "{0.risk.figures[0]}",
                 "": lambda split: "planned" if split.is_planned else "",
@@ -413,8 +417,8 @@ def plan(  # noqa: PLR0913 - the same options as a release
 
 
 def held(beta: float) -> str:
-    """1 - beta in per cent, with all its digits: 99.9% must not be called 100%."""
-    return f"{(100 * (1 - Decimal(repr(beta)))).normalize():f}%"
+    """1 - beta in per cent, with all its digits: 99.9 % must not be called 100 %."""
+    return f"{(100 * (1 - Decimal(repr(beta)))).normalize():f} %"
 
 
 def balanced_areas(sizes: Sequence[int]) -> pa.Table:

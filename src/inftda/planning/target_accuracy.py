@@ -46,8 +46,8 @@ class Wanted:
         """State target and error; `held` is the probability of guaranteed errors."""
         kept = {
             "total": f"each of these totals is measured to within {self.found:,}, with "
-            "probability 95%",
-            "typical": f"95% of the noise is within {self.found:,}; nothing is guaranteed",
+            "probability 95 %",
+            "typical": f"95 % of the noise is within {self.found:,}; nothing is guaranteed",
             "guaranteed": f"no number is off by more than {self.found:,}, guaranteed with "
             f"probability {held}",
         }

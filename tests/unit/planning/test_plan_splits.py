@@ -66,7 +66,7 @@ def test_with_an_accuracy_that_is_wanted_other_splits_have_the_budget_that_was_f
 def test_the_card_has_a_line_for_each():
     found = plan(sizes=SIZES, **BUDGETS[0])
     card = found._repr_html_()
-    assert "coarsest 95%" in card
+    assert "coarsest 95 %" in card
     for one in found.splits:
         assert one.risk.figures[0] in card
 
