@@ -20,7 +20,7 @@ ELSEWHERE = {
 }
 #: Lines of Python that a package may have. docs/decisions.md says when a number may be raised.
 BUDGETS = {
-    "": 1600,
+    "": 1680,
     "app": 1500,
     "areas": 1600,
     "cli": 1450,
@@ -31,7 +31,7 @@ BUDGETS = {
     "mechanism": 1950,
     "noise": 1150,
     "pages": 1650,
-    "planning": 2250,
+    "planning": 1970,
     "privacy": 3300,
     "publication": 5100,
     "reading": 3250,

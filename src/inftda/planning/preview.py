@@ -59,7 +59,7 @@ from inftda.planning.findings import (
     Usable,
 )
 from inftda.planning.preview_page import write_preview_page
-from inftda.planning.stand_in import StandIn, from_flows, from_totals
+from inftda.planning.stand_in import StandIn, from_flows
 from inftda.privacy.bounds import error_bounds
 from inftda.privacy.noise_plan import Plan, check_delta, make_plan, usual_split
 from inftda.privacy.risk import risk_of
@@ -101,14 +101,6 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
         str | None,
         Option("Level of its areas, if it is coarser: it is spread over finer ones.", "LEVEL"),
     ] = None,
-    totals: Annotated[
-        Any,
-        Option(
-            "Public totals of the finest areas (columns named after that level, out, in, perhaps "
-            "within), to make flows up from or to spread a coarser table by.",
-            metavar="FILE",
-        ),
-    ] = None,
     epsilon: Annotated[
         float | Sequence[float],
         Option("Values of epsilon to compare; go with delta.", "NUMBER,NUMBER,...", numbers),
@@ -139,7 +131,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     accountant: Accountant = "auto",
     allow_large_delta: AllowLargeDelta = False,
     runs: Annotated[int, Option("Simulated releases of each setting.")] = 5,
-    seed: Annotated[int, Option("Of made-up flows.")] = 1,
+    seed: Annotated[int, Option("Of the flows of a coarser table between finer areas.")] = 1,
     allow_confidential: Annotated[
         bool,
         Option(
@@ -162,13 +154,16 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     Privacy:
         No budget is used if the given tables are public.
     """
-    if (stand_in is None) == (totals is None) and (stand_in is None or stand_in_level is None):
-        raise InftdaError("give either a public table of flows to stand in, or public totals")
+    if stand_in is None:
+        raise InftdaError(
+            "give `stand_in=`, a public table of flows; without one, `inftda plan` states the "
+            "errors, and `inftda demo --sizes` makes a table up"
+        )
     if not 1 <= runs <= 1000:
         raise InftdaError(f"`runs=` must be from 1 to 1000, got {runs}")
     if html is not None:
-        tables = [Path(one) for one in (stand_in, totals) if isinstance(one, str | Path)]
-        check_file(Path(html), force=force, reads=tables)
+        table = Path(stand_in) if isinstance(stand_in, str | Path) else None
+        check_file(Path(html), force=force, reads=[table])
     first, *others = _several(unit) or [UNIT]
     if any(one.once_per != first.once_per for one in others):
         raise InftdaError(
@@ -176,19 +171,14 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
             "one by one"
         )
     tree = columns.tree(areas, axis=axis, levels=levels, order=order, unit=first)
-    # Planned before anything is made up, so that a wrong setting is reported at once.
+    # Planned before the table is read, so that a wrong setting is reported at once.
     strengths = ("epsilon", epsilon) if rho is None else ("rho", rho)
     budget: dict[str, Any] = {
         "delta": delta, "accountant": accountant, "method": method, "cross_tables": cross_tables,
     }  # fmt: skip
     split = usual_split(method)[0] if split is None else split
     settings = _settings(tree, unit, split, strengths, budget)
-    if stand_in is not None:
-        made = from_flows(
-            tree, stand_in, level=stand_in_level, totals=totals, columns=columns, seed=seed
-        )
-    else:
-        made = from_totals(tree, totals, seed=seed, progress=progress)
+    made = from_flows(tree, stand_in, level=stand_in_level, columns=columns, seed=seed)
     for _, plan in settings:
         check_delta(plan, total=made.counts.total, allowed=allow_large_delta)
     tried = simulate_settings(
