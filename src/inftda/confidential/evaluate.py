@@ -229,8 +229,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
             manifest, the estimate was made from another release, or `out` is in a release.
     """
     found = open_release(release)
-    folder = found.table.parent if isinstance(found.table, Path) else None
-    check_output(out, folder, html=html)
+    check_output(out, html=html)
     made = None if estimate is None else open_estimate(estimate)
     if made is not None:
         made.check_release(found)  # before the truth is read
@@ -239,7 +238,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     if out is None:
         return comparison
     page = partial(write_confidential_page, found, counts, comparison.by_level()) if html else None
-    return replace(comparison, files=write_comparison(comparison, out, release=folder, page=page))
+    return replace(comparison, files=write_comparison(comparison, out, page=page))
 
 
 def read_truth(
@@ -390,7 +389,6 @@ def write_comparison(
     comparison: Comparison,
     out: str | Path,
     *,
-    release: str | Path | None,
     page: Callable[[Path], object] | None = None,
 ) -> tuple[Path, ...]:
     """Write the measures to a separate folder, readable by the owner only.
@@ -398,7 +396,6 @@ def write_comparison(
     Args:
         comparison: its measures are written.
         out: folder to write to; it is made if it is not there.
-        release: folder of the release, which must not be written to; None if it has none.
         page: writes the same as a page to the path it is given.
 
     Returns:
@@ -414,7 +411,6 @@ def write_comparison(
         tables,
         (SUMMARY_FILE, comparison.to_dict()),
         page and (PAGE_FILE, page),
-        known=release,
     )
 
 

@@ -59,6 +59,7 @@ from inftda.util.files import (
     ESTIMATE_FILE,
     MANIFEST_FILE,
     check_folder,
+    check_own,
     is_plain,
     whole_folder,
 )
@@ -328,15 +329,7 @@ def _check_replaceable(folder: Path) -> None:
         manifest = EstimateManifest.read(folder)
     except ReleaseError as problem:
         raise ReleaseError(f"{str(folder)!r} is not replaced: {problem}") from None
-    own = {MANIFEST_FILE, *manifest.files}
-    others = sorted(
-        path.name for path in folder.iterdir() if path.name not in own or not is_plain(path)
-    )
-    if others:
-        raise ReleaseError(
-            f"{str(folder)!r} is not replaced: {others[0]!r} in it is not part of an estimate; "
-            "move it elsewhere or choose another folder"
-        )
+    check_own(folder, {MANIFEST_FILE, *manifest.files}, "an estimate")
 
 
 def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
