@@ -13,12 +13,12 @@ from inftda.app.document import (
     PLACES,
     checked,
     completed,
+    drawer,
     from_toml,
     given,
     options_of,
     to_toml,
 )
-from inftda.app.drawer import drawer
 from inftda.app.forms import all_fields
 from inftda.cli.main import run
 from inftda.errors import InftdaError

@@ -1,5 +1,6 @@
-"""`inftda release` and `inftda demo`."""
+"""`inftda release`, `app` and `demo`: from a table to a release."""
 
+import os
 import shlex
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from inftda import pipeline as publish
 from inftda.cli import output
 from inftda.cli.command import Call, announced_compilation, command
 from inftda.demo import Country, make_country
-from inftda.errors import InftdaError
+from inftda.errors import InftdaError, MissingExtraError
 from inftda.options import Json, Option, Quiet, whole_numbers
 from inftda.privacy.budget import Cost, charged_words
 from inftda.publication.agreement import fit_table
@@ -55,6 +56,40 @@ def release(call: Call, *, quiet: Quiet = False, json: Json = False) -> None:
             output.show_json(facts)
         elif not quiet:
             output.show(release_summary(made, out, counted=counted))
+
+
+@command()
+def app(
+    folder: Annotated[
+        Path,
+        Option(
+            "Folder with the table and its areas; no file outside of it is used. By default the "
+            "current one.",
+            "FOLDER",
+            Path,
+            is_argument=True,
+        ),
+    ] = Path(),
+    *,
+    browser: Annotated[bool, Option("Open the browser.", spelling="--browser/--no-browser")] = True,
+) -> None:
+    """Work in a browser on this machine: from a table to a verified release."""
+    try:
+        from inftda.app.server import serve  # noqa: PLC0415 - optional libraries
+    except ModuleNotFoundError:
+        raise MissingExtraError(
+            "`inftda app` needs Starlette and uvicorn: pip install 'inftda-od[app]'"
+        ) from None
+    if not folder.is_dir():
+        raise InftdaError(f"there is no folder {str(folder)!r}; check the path")
+    os.chdir(folder)
+
+    def tell(address: str) -> None:
+        output.say(f"Open        {address}")
+        output.say("It is for you alone, and can be opened once. Ctrl-C ends the app.")
+
+    said = serve(Path.cwd().resolve(), say=tell, browser=browser)
+    output.say(f"Interrupted: {said}" if said else "The app has ended.", err=True)
 
 
 @command()

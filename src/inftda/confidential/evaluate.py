@@ -41,7 +41,7 @@ from inftda.planning.accuracy import (
 )
 from inftda.publication.release import Release, open_release
 from inftda.publication.reliability import counting_note
-from inftda.publication.stated import describe_size
+from inftda.publication.summary import describe_size
 from inftda.reading import Columns, Unplaceable, read_leaves, table_from
 from inftda.reading.columns import COLUMNS
 from inftda.reading.truth import Truth

@@ -18,7 +18,7 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.estimates.estimate import Estimate
 from inftda.publication.query import FLOW, GRADE, HIGH, LISTED, LOW
 from inftda.publication.release import Release
-from inftda.publication.stated import BETA, guaranteed
+from inftda.publication.summary import BETA, guaranteed
 from inftda.tree import DESTINATION, ORIGIN, Tree
 from inftda.util.tabular import find_texts
 

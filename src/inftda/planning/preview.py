@@ -57,8 +57,8 @@ from inftda.planning.findings import (
     SizeShares,
     TotalPreview,
     Usable,
+    write_preview_page,
 )
-from inftda.planning.preview_page import write_preview_page
 from inftda.planning.stand_in import StandIn, from_flows
 from inftda.privacy.bounds import error_bounds
 from inftda.privacy.noise_plan import Plan, check_delta, make_plan, usual_split
@@ -67,8 +67,7 @@ from inftda.privacy.unit import UNIT, Unit
 from inftda.publication.intervals import Intervals
 from inftda.publication.measurements import measurements_of, noisy_table
 from inftda.publication.reliability import level_use, planned_totals
-from inftda.publication.stated import BETA
-from inftda.publication.summary import guarantee_sentence
+from inftda.publication.summary import BETA, guarantee_sentence
 from inftda.reading import Columns, table_from
 from inftda.reading.columns import COLUMNS
 from inftda.reading.truth import Truth

@@ -6,9 +6,9 @@ from inftda.demo import make_country
 from inftda.errors import InftdaError
 from inftda.noise.bits import SeededSource
 from inftda.pipeline import release
+from inftda.planning.findings import write_preview_page
 from inftda.planning.plan import plan
 from inftda.planning.preview import preview
-from inftda.planning.preview_page import write_preview_page
 from inftda.privacy.bounds import error_bounds
 from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import Unit
