@@ -37,13 +37,6 @@ _NUMBER, _CHUNK = 16, 1 << 12
 Areas = tuple[NDArray[np.int32], ...]
 
 
-def leaf_areas(tree: Tree, table: pa.Table) -> Areas:
-    """int32 for each axis: finest areas of the rows of a table by number, -1 if unknown."""
-    codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
-    columns = [table.column(axis.name) for axis in tree.axes]
-    return tuple(map(numbers_of, columns, codes))
-
-
 def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Cells) -> None:
     """Write released leaves, in the order of the format."""
     keys = order_keys(tree, flows.areas)
@@ -73,7 +66,7 @@ def read_flows(source: pa.Table | Path, tree: Tree, *, n_flows: int = 0) -> Cell
     if isinstance(source, Path):
         groups = flow_groups(source, tree, n_flows)
     else:
-        groups = [(source, _known_areas(tree, source))]
+        groups = [(source, known_areas(tree, source))]
     blocks = [(_nowhere(tree), np.zeros(0, np.int64))]
     for rows, areas in groups:
         blocks.append((areas, as_numpy(rows.column(FLOW).combine_chunks())))
@@ -101,7 +94,7 @@ def flow_groups(path: Path, tree: Tree, n_flows: int) -> Iterator[tuple[pa.Table
     """Yield the rows of a file of flows and their areas by row group; each cell once, in order."""
     last = _nowhere(tree)
     for rows in row_groups(path, *_expected(tree), most_rows=n_flows):
-        areas = _known_areas(tree, rows)
+        areas = known_areas(tree, rows)
         cells = tuple(map(np.append, last, areas))
         if not is_ascending(order_keys(tree, cells)):
             raise ReleaseError(f"{path.name} does not have each cell once and in order; {DAMAGED}")
@@ -109,16 +102,18 @@ def flow_groups(path: Path, tree: Tree, n_flows: int) -> Iterator[tuple[pa.Table
         yield rows, areas
 
 
-def _known_areas(tree: Tree, rows: pa.Table) -> Areas:
-    """Find the areas of some rows, all of which must be areas of the tree."""
-    areas = leaf_areas(tree, rows)
-    for axis, numbers in zip(tree.axes, areas, strict=True):
-        if (numbers < 0).any():
+def known_areas(tree: Tree, rows: pa.Table) -> Areas:
+    """int32 for each axis: finest areas of some rows, all of which must be areas of the tree."""
+    areas = []
+    for axis in tree.axes:
+        codes = axis.hierarchy.codes(axis.hierarchy.depth)
+        areas.append(numbers_of(rows.column(axis.name), codes))
+        if (areas[-1] < 0).any():
             raise ReleaseError(
                 f"the released table has a code on axis {axis.name!r} that is not among its "
                 f"areas; {DAMAGED}"
             )
-    return areas
+    return tuple(areas)
 
 
 def _expected(tree: Tree) -> tuple[pa.Schema, list[pa.StringArray]]:

@@ -1,14 +1,11 @@
 """Sums of released flows over areas of any level, as Arrow, pandas, polars or geopandas.
 
-Every coarser number is the sum of the finest ones, so all answers are consistent. DuckDB sums them
-up in a `Workspace`, which can open the flows and no other file.
+Every coarser number is the sum of the finest ones, so all answers are consistent.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -18,16 +15,11 @@ from numpy.typing import NDArray
 from inftda.areas.locations import Gazetteer, short_way
 from inftda.areas.polygons import shapely
 from inftda.errors import MissingExtraError, ReleaseError
-from inftda.publication.manifest import DAMAGED
-from inftda.publication.measured import Ends
+from inftda.publication.measured import Ends, keys_of
 from inftda.publication.reliability import GRADES, grades
-from inftda.tree import DESTINATION, ORIGIN
+from inftda.tree import DESTINATION, ORIGIN, Areas, Ints
 from inftda.tree.groupings import LEFT_OUT, Grouping
-from inftda.util.files import FLOWS_FILE
 from inftda.util.tabular import as_arrow
-
-if TYPE_CHECKING:
-    from inftda.reading.workspace import Workspace
 
 FLOW, LISTED, LOW, HIGH, GRADE = "flow", "listed", "low", "high", "grade"
 TableFormat = Literal["arrow", "pandas", "polars"]
@@ -35,76 +27,39 @@ TableFormat = Literal["arrow", "pandas", "polars"]
 FlowFormat = Literal["arrow", "pandas", "polars", "geopandas"]
 
 
-def sum_flows(
-    table: pa.Table | Path, asked: Sequence[Grouping], values: Sequence[str] = (FLOW,)
-) -> pa.Table:
-    """Sum up flows by the groups of each axis, in their order.
+def sum_flows(areas: Areas, values: Mapping[str, Ints], asked: Sequence[Grouping]) -> pa.Table:
+    """Sum up numbers between finest areas by the groups of each axis, in their order.
 
-    `table` has the leaf flows, and `values` are the columns to sum up.
+    Args:
+        areas: int32 finest areas, for each axis.
+        values: int64 numbers to sum up, by the name of their column.
+        asked: grouping of each axis.
     """
-    with open_flows(table) as workspace:
-        shown, joins, kept = [], [], ["true"]
-        for number, axis in enumerate(asked):
-            if not axis.is_shown and not (axis.group < 0).any():
-                continue
-            view = f"axis_{number}"
-            workspace.register(view, _lookup(axis))
-            joins.append(f'JOIN {view} ON flows.{quoted(axis.name)} = {view}."finest"')
-            kept.append(f'{view}."place" >= 0')
-            if axis.is_shown:
-                shown.append(f'{view}."place" AS {quoted(axis.name)}')
-        # If no axis is shown, the answer has one row, and the sum of no rows is 0.
-        sums = [f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in map(quoted, values)]
-        columns = ", ".join([*shown, *sums])
-        query = (
-            f"SELECT {columns} FROM flows {' '.join(joins)} "  # noqa: S608 - names are quoted
-            f"WHERE {' AND '.join(kept)} GROUP BY ALL ORDER BY ALL"
+    is_kept, shown = np.ones(len(areas[0]), bool), {}
+    for axis, finest in zip(asked, areas, strict=True):
+        place = np.empty(len(axis.order) + 1, np.int32)
+        place[axis.order], place[LEFT_OUT] = np.arange(len(axis.order)), LEFT_OUT
+        here = place[axis.group][finest]
+        is_kept &= here >= 0
+        if axis.is_shown:
+            shown[axis.name] = here
+    rows = slice(None) if is_kept.all() else is_kept
+    if not shown:  # one row, and the sum of no numbers is 0
+        return pa.table(
+            {name: as_arrow(of[rows].sum(keepdims=True)) for name, of in values.items()}
         )
-        found = workspace.fetch(query)
-    codes = {axis.name: axis.codes.take(as_arrow(axis.order)) for axis in asked if axis.is_shown}
-    return pa.table(
-        {
-            name: codes[name].take(column.combine_chunks()) if name in codes else column
-            for name, column in zip(found.column_names, found.columns, strict=True)
-        }
-    )
-
-
-@contextmanager
-def open_flows(table: pa.Table | Path) -> "Iterator[Workspace]":
-    """Open a workspace with the leaf flows as the table `flows`."""
-    import duckdb  # noqa: PLC0415 - 0.1 s that writing a release need not pay
-
-    from inftda.reading.workspace import Workspace, pattern, quote  # noqa: PLC0415 - slow to import
-
-    files = [] if isinstance(table, pa.Table) else [table.absolute()]
-    try:
-        with Workspace(files) as workspace:
-            if isinstance(table, pa.Table):
-                workspace.register("flows", table)
-            for file in files:
-                rows = f"read_parquet({quote(pattern(file))})"
-                workspace.run(f"CREATE TEMP VIEW flows AS SELECT * FROM {rows}")  # noqa: S608 - quoted
-            yield workspace
-    except (duckdb.Error, RuntimeError):  # the latter for names that are not text
-        raise ReleaseError(
-            f"{FLOWS_FILE} cannot be read as flows between these areas; {DAMAGED}"
-        ) from None
-
-
-def _lookup(axis: Grouping) -> pa.Table:
-    """Table of finest areas: code, and position of the group in the order of groups."""
-    hierarchy = axis.axis.hierarchy
-    place = np.empty(len(axis.order) + 1, np.int32)
-    place[axis.order], place[LEFT_OUT] = np.arange(len(axis.order)), LEFT_OUT
-    return pa.table(
-        {"finest": hierarchy.codes(hierarchy.depth), "place": as_arrow(place[axis.group])}
-    )
-
-
-def quoted(name: str) -> str:
-    """Quote a column name for SQL."""
-    return '"' + name.replace('"', '""') + '"'
+    key = keys_of([here[rows] for here in shown.values()])
+    order = np.argsort(key, kind="stable")
+    first = np.flatnonzero(np.diff(key[order], prepend=-1))
+    found: dict[str, Any] = {}
+    for axis in asked:
+        if axis.is_shown:
+            group = axis.order[shown[axis.name][rows][order[first]]]
+            found[axis.name] = axis.codes.take(as_arrow(group))
+    for name, of in values.items():
+        sums = np.add.reduceat(of[rows][order], first) if len(first) else of[:0]
+        found[name] = as_arrow(sums)
+    return pa.table(found)
 
 
 def with_names(table: pa.Table, asked: Sequence[Grouping]) -> pa.Table:

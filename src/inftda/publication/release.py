@@ -60,7 +60,8 @@ from inftda.publication.totals import (
     totals_by_level,
 )
 from inftda.tree import DESTINATION, ORIGIN, Cells, Tree
-from inftda.tree.groupings import Grouping, asked_for, groupings
+from inftda.tree.groupings import Grouping, asked_for
+from inftda.util.exact_numbers import exact_sum
 from inftda.util.files import FLOWS_FILE, MANIFEST_FILE
 from inftda.util.formats import GET_AGAIN
 from inftda.util.screen import Grid, card
@@ -155,7 +156,8 @@ class Release:
             totals = self.totals_of(asked[axis].name)
             found = sum_totals(asked, axis, totals[asked[axis].axis.hierarchy.depth])
         else:
-            found = query.sum_flows(self.table, asked)
+            leaves = self.leaves()
+            found = query.sum_flows(leaves.areas, {query.FLOW: leaves.value}, asked)
         if intervals:
             found = self.with_intervals(found, asked)
         found = query.largest(query.graded(found, at_least), top)
@@ -234,13 +236,10 @@ class Release:
 
     @cached_property
     def _totals_by_axis(self) -> dict[str, dict[int, AreaTotals]]:
-        found = {}
+        found, leaves = {}, self.leaves()
         for number, axis in enumerate(self.tree.axes):
-            hierarchy, depth = axis.hierarchy, axis.hierarchy.depth
-            asked = groupings(self.tree, {axis.name: hierarchy.level_name(depth)})
-            sums = query.sum_flows(self.table, asked)
-            listed = np.zeros(hierarchy.n_areas(depth), np.int64)
-            listed[asked[number].numbers(sums)] = sums.column(query.FLOW).to_numpy()
+            listed = np.zeros(axis.hierarchy.n_areas(axis.hierarchy.depth), np.int64)
+            np.add.at(listed, leaves.areas[number], leaves.value)
             measured = self._measured_totals(number)
             found[axis.name] = totals_by_level(self.tree, number, listed, measured)
         return found
@@ -281,9 +280,10 @@ class Release:
     def leaves(self) -> Cells:
         """Flows between finest areas, with areas by number."""
         found = read_flows(self.table, self.tree, n_flows=self.manifest.n_flows)
-        if found.value.min(initial=0) < 0:
+        if found.value.min(initial=0) < 0 or exact_sum(found.value) != self.total:
             raise ReleaseError(
-                f"the release has negative numbers, which inftda does not release; {DAMAGED}"
+                f"the release has negative numbers, or numbers that do not sum to its total; "
+                f"{DAMAGED}"
             )
         return found
 
