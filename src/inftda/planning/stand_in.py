@@ -10,20 +10,20 @@ A coarse table is spread over finer areas by a rule that is stated and needs not
   codes gets half as many as the first, the third a third.
 - Of trips that stay in a coarse area, a part stays in the finer area where it starts: that of the
   made-up country of `inftda.demo`.
-- Trips of a coarse flow go in equal steps, from a random start: each number is less than 1 from
-  its share, and coarse flows stay exactly as they are.
+- Trips of an area go to finer areas in equal steps, from a random start: each total is less than
+  1 from its share, and coarse flows stay exactly as they are.
 
 This module must never get the confidential table.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, IngestError
+from inftda.estimates.rounding import split_trips
+from inftda.publication.measured import WholeNodes
 from inftda.reading import Columns, read_leaves
 from inftda.reading.columns import NO_GUARANTEE
 from inftda.reading.truth import Truth
@@ -81,14 +81,12 @@ def from_flows(
     if all(depth == axis.hierarchy.depth for axis, depth in zip(tree.axes, depths, strict=True)):
         words = "a public table of flows between the same areas"
         return StandIn(Truth.of(tree, leaves), words)
-    areas, counts = _spread(
-        tree, depths, list(leaves.areas), leaves.value, np.random.default_rng(seed)
-    )
+    spread = _spread(tree, depths, WholeNodes(*leaves), np.random.default_rng(seed))
     words = (
         f"a public table of flows by {level}, spread over finer areas by Zipf's law in the order "
         "of their codes"
     )
-    return StandIn(Truth.from_leaves(tree, areas, counts), words)
+    return StandIn(Truth.from_leaves(tree, *spread), words)
 
 
 def coarsened(hierarchy: Hierarchy, depth: int) -> Hierarchy:
@@ -109,33 +107,26 @@ def _depth_of(axis: str, hierarchy: Hierarchy, level: str | None) -> int:
 
 
 def _spread(
-    tree: Tree,
-    depths: list[int],
-    areas: list[NDArray[np.int32]],
-    counts: NDArray[np.int64],
-    random: np.random.Generator,
-) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
+    tree: Tree, depths: list[int], trips: WholeNodes, random: np.random.Generator
+) -> WholeNodes:
     """Spread axis by axis; trips that stay at home are set aside before destinations are spread."""
-    aside: tuple[list[NDArray[np.int32]], NDArray[np.int64]] | None = None
+    aside: list[WholeNodes] = []
     for number, (axis, depth) in enumerate(zip(tree.axes, depths, strict=True)):
-        if depth == axis.hierarchy.depth:
+        finest = axis.hierarchy.depth
+        if depth == finest:
             continue
         if axis.name == DESTINATION and _has_home(tree, depths):
-            above = axis.hierarchy.ancestor(axis.hierarchy.depth, depth)
-            is_within = above[areas[0]] == areas[number]
-            share = home_share(depth, axis.hierarchy.depth)
-            wanted = np.floor(share * counts + random.random(len(counts))).astype(np.int64)
-            home = np.where(is_within, np.minimum(wanted, counts), 0)
-            kept = list(areas)
-            kept[number] = areas[0]
-            aside = kept, home
-            counts = counts - home
-        offsets = axis.hierarchy.descendant_offsets(depth, axis.hierarchy.depth)
-        areas, counts = spread_axis(areas, counts, number, offsets, random)
-    if aside is not None:
-        areas = [np.concatenate(pair) for pair in zip(areas, aside[0], strict=True)]
-        counts = np.concatenate([counts, aside[1]])
-    return areas, counts
+            areas, counts = trips
+            is_within = axis.hierarchy.ancestor(finest, depth)[areas[0]] == areas[number]
+            wanted = home_share(depth, finest) * counts + random.random(len(counts))
+            home = np.where(is_within, np.minimum(wanted.astype(np.int64), counts), 0)
+            at_home = (*areas[:number], areas[0], *areas[number + 1 :])
+            aside.append(WholeNodes(at_home, home))
+            trips = WholeNodes(areas, counts - home)
+        offsets = axis.hierarchy.descendant_offsets(depth, finest)
+        rank = 1 + np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+        trips = split_trips(trips, number, offsets, 1 / rank, random)
+    return WholeNodes.joined([trips, *aside])
 
 
 def _has_home(tree: Tree, depths: list[int]) -> bool:
@@ -144,37 +135,6 @@ def _has_home(tree: Tree, depths: list[int]) -> bool:
     if names[:2] != [ORIGIN, DESTINATION]:
         return False
     return tree.axes[0].hierarchy == tree.axes[1].hierarchy and depths[0] == depths[1]
-
-
-def spread_axis(
-    areas: Sequence[NDArray[np.int32]],
-    counts: NDArray[np.int64],
-    number: int,
-    offsets: NDArray[np.int32],
-    random: np.random.Generator,
-) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
-    """Cells with one axis taken from coarse to finest areas, trip by trip in equal steps.
-
-    Args:
-        areas: for each axis, the area of each cell.
-        counts: of each cell.
-        number: of the axis that is spread.
-        offsets: finest areas of each coarse one.
-        random: where the steps of each cell start.
-    """
-    rank = 1 + np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
-    before = np.concatenate([[0.0], np.cumsum(1 / rank)])
-    cell = np.repeat(np.arange(len(counts)), counts)
-    nth = np.arange(1, len(cell) + 1) - np.repeat(np.cumsum(counts) - counts, counts)
-    part = (nth - random.random(len(counts))[cell]) / counts[cell]
-    low, high = (offsets[areas[number][cell] + end] for end in (0, 1))
-    at = before[low] + part * (before[high] - before[low])
-    area = np.clip(np.searchsorted(before, at) - 1, low, high - 1).astype(np.int32)
-    is_new = (np.diff(cell, prepend=-1) != 0) | (np.diff(area, prepend=-1) != 0)
-    first = np.flatnonzero(is_new)
-    spread = [axis[cell[first]] for axis in areas]
-    spread[number] = area[first]
-    return spread, np.diff(first, append=len(cell))
 
 
 def home_share(level: int, depth: int) -> float:
