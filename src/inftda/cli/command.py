@@ -18,7 +18,7 @@ from inftda.arguments import NUMBERS, Parameter, as_given, parameters_of, values
 from inftda.cli.output import say
 from inftda.errors import InftdaError
 from inftda.options import AREAS, GUARANTEE, RUN, TABLE, Option, current_name
-from inftda.util.screen import Meter
+from inftda.util.screen import metered
 
 _PANELS: Final = (None, TABLE, AREAS, GUARANTEE, RUN)
 _CONFIG: Final = Option(
@@ -58,10 +58,10 @@ class Call:
         return self._function(*arguments, **self.given, **more)
 
     def with_progress(self, unit: str, *, quiet: bool, json: bool, **more: Any) -> Any:
-        """Call it with a progress bar, and report if kernels are compiled meanwhile."""
+        """Call it and show its progress, and report if kernels are compiled meanwhile."""
         with (
             announced_compilation(shown=not quiet),
-            Meter(unit, shown=not (quiet or json)) as progress,
+            metered(unit, shown=not (quiet or json)) as progress,
         ):
             return self(progress=progress, **more)
 

@@ -25,7 +25,7 @@ from inftda.publication.release import Release
 from inftda.publication.reliability import misfits
 from inftda.publication.summary import release_summary
 from inftda.util.files import check_folder, whole_file
-from inftda.util.screen import Meter, printable
+from inftda.util.screen import metered, printable
 from inftda.util.stores import is_remote, placed_words
 
 _DemoFolder = Annotated[Path, Option("Folder to write: table, areas and release.", "FOLDER", Path)]
@@ -106,7 +106,7 @@ def demo(  # noqa: PLR0913 - one keyword for each property of the country
 ) -> None:
     """Make up a table and its areas, release it, and look at the result."""
     check_folder(out, check=_check_demo, force=force)
-    with Meter("trips", shown=not quiet) as progress:
+    with metered("trips", shown=not quiet) as progress:
         country = make_country(sizes, trips, seed=seed, progress=progress)
     flows, areas, folder = out / FLOWS, out / AREAS, out / RELEASE
     _write(country, out)
@@ -121,7 +121,7 @@ def demo(  # noqa: PLR0913 - one keyword for each property of the country
             f"--out {typed[2]} --force"
         )
     started = time.perf_counter()
-    with announced_compilation(shown=not quiet), Meter("draws", shown=not quiet) as progress:
+    with announced_compilation(shown=not quiet), metered("draws", shown=not quiet) as progress:
         made = publish.release(
             flows, areas, epsilon=1, delta=1e-8, out=folder, force=force, progress=progress
         )
