@@ -10,7 +10,6 @@ of their command. Every job is one command that reads this document.
 import json
 import re
 import shlex
-import tomllib
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import fields
 from fractions import Fraction
@@ -18,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from inftda.arguments import Parameter, as_given, parameters_of, values
+from inftda.arguments import Parameter, as_given, parameters_of, read_configuration, values
 from inftda.documents.dossier import dossier
 from inftda.errors import InftdaError
 from inftda.exports.export import export
@@ -147,13 +146,8 @@ def from_toml(path: Path) -> Document:
     Raises:
         InftdaError: it cannot be read, or has keys that no command of the app knows.
     """
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        said = problem.strerror if isinstance(problem, OSError) else problem
-        raise InftdaError(f"cannot read {path.name!r} as TOML: {said}") from None
     document: Document = {}
-    for key, value in data.items():
+    for key, value in read_configuration(path).items():
         if isinstance(value, dict) and key in COMMANDS:
             document[key] = dict(_read(path, value, key))
         elif key.replace("-", "_") in SHARED:
