@@ -196,8 +196,8 @@ class Estimate:
         is_wanted = intervals or at_least is not None
         has_own = is_finest and is_wanted
         areas, *numbers = self.leaves()
-        values = dict(zip(VALUES, numbers, strict=True))
-        found = sum_flows(areas, values if has_own else {ESTIMATE: values[ESTIMATE]}, asked)
+        columns = VALUES if has_own else (ESTIMATE,)
+        found = sum_flows([(areas, numbers[: len(columns)])], columns, asked)
         if has_own:
             low, high = (found.column(name).to_numpy() for name in (LOW, HIGH))
             found = with_intervals(found.drop_columns([LOW, HIGH]), (low, high), ESTIMATE)

@@ -58,20 +58,27 @@ def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Cells) -> None:
 
 
 def read_flows(source: pa.Table | Path, tree: Tree, *, n_flows: int = 0) -> Cells:
-    """Read released leaves from a table or its file, which must hold nothing else.
+    """Read released leaves from a table or its file; see `flow_parts`."""
+    return join_flows(tree, flow_parts(source, tree, n_flows))
+
+
+def join_flows(tree: Tree, parts: Iterable[Cells]) -> Cells:
+    """Released leaves of some parts, or of none."""
+    return Cells.join([Cells(_nowhere(tree), np.zeros(0, np.int64)), *parts])
+
+
+def flow_parts(source: pa.Table | Path, tree: Tree, n_flows: int) -> Iterator[Cells]:
+    """Yield the released leaves of a table, or by row group of its file, which hold nothing else.
 
     A file with more rows than the manifest states (`n_flows`) is refused unread.
     """
-    groups: Iterable[tuple[pa.Table, Areas]]
-    if isinstance(source, Path):
-        groups = flow_groups(source, tree, n_flows)
-    else:
-        groups = [(source, known_areas(tree, source))]
-    blocks = [(_nowhere(tree), np.zeros(0, np.int64))]
+    groups: Iterable[tuple[pa.Table, Areas]] = (
+        flow_groups(source, tree, n_flows)
+        if isinstance(source, Path)
+        else ((table, known_areas(tree, table)) for table in (source,))
+    )
     for rows, areas in groups:
-        blocks.append((areas, as_numpy(rows.column(FLOW).combine_chunks())))
-    every, flow = zip(*blocks, strict=True)
-    return Cells(tuple(map(np.concatenate, zip(*every, strict=True))), np.concatenate(flow))
+        yield Cells(areas, as_numpy(rows.column(FLOW).combine_chunks()))
 
 
 def check_flows(path: Path, tree: Tree, n_flows: int) -> None:

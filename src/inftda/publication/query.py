@@ -3,7 +3,7 @@
 Every coarser number is the sum of the finest ones, so all answers are consistent.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, Literal, get_args
 
@@ -27,39 +27,61 @@ TableFormat = Literal["arrow", "pandas", "polars"]
 FlowFormat = Literal["arrow", "pandas", "polars", "geopandas"]
 
 
-def sum_flows(areas: Areas, values: Mapping[str, Ints], asked: Sequence[Grouping]) -> pa.Table:
+def sum_flows(
+    parts: Iterable[tuple[Areas, Sequence[Ints]]], names: Sequence[str], asked: Sequence[Grouping]
+) -> pa.Table:
     """Sum up numbers between finest areas by the groups of each axis, in their order.
 
     Args:
-        areas: int32 finest areas, for each axis.
-        values: int64 numbers to sum up, by the name of their column.
+        parts: int32 finest areas, for each axis, and columns of int64 numbers; part by part.
+        names: of the columns of numbers.
         asked: grouping of each axis.
     """
-    is_kept, shown = np.ones(len(areas[0]), bool), {}
+    shown = [axis for axis in asked if axis.is_shown]
+    known = [_added(*_placed(areas, values, asked)) for areas, values in parts]
+    # One row if no axis is shown, and the sum of no numbers is 0.
+    none = (
+        [np.zeros(0, np.int32)] * len(shown),
+        [np.zeros(0 if shown else 1, np.int64)] * len(names),
+    )
+    places, sums = (
+        [np.concatenate(of) for of in zip(*some, strict=True)]
+        for some in zip(none, *known, strict=True)
+    )
+    places, sums = _added(places, sums)
+    codes = {
+        axis.name: axis.codes.take(as_arrow(axis.order[place]))
+        for axis, place in zip(shown, places, strict=True)
+    }
+    return pa.table(codes | dict(zip(names, map(as_arrow, sums), strict=True)))
+
+
+def _placed(
+    areas: Areas, values: Sequence[Ints], asked: Sequence[Grouping]
+) -> tuple[list[NDArray[np.int32]], list[Ints]]:
+    """Cells that are not left out: places of their groups on the shown axes, and numbers."""
+    is_kept, shown = np.ones(len(areas[0]), bool), []
     for axis, finest in zip(asked, areas, strict=True):
         place = np.empty(len(axis.order) + 1, np.int32)
         place[axis.order], place[LEFT_OUT] = np.arange(len(axis.order)), LEFT_OUT
         here = place[axis.group][finest]
         is_kept &= here >= 0
-        if axis.is_shown:
-            shown[axis.name] = here
+        shown += [here] if axis.is_shown else []
     rows = slice(None) if is_kept.all() else is_kept
-    if not shown:  # one row, and the sum of no numbers is 0
-        return pa.table(
-            {name: as_arrow(of[rows].sum(keepdims=True)) for name, of in values.items()}
-        )
-    key = keys_of([here[rows] for here in shown.values()])
+    return [here[rows] for here in shown], [of[rows] for of in values]
+
+
+def _added(
+    places: Sequence[NDArray[np.int32]], values: Sequence[Ints]
+) -> tuple[list[NDArray[np.int32]], list[Ints]]:
+    """Cells of the same places added up, in the order of places."""
+    key = keys_of(places) if places else np.zeros(len(values[0]), np.int64)
+    if key.max(initial=0) < 1 << 16:
+        key = key.astype(np.uint16)  # numpy sorts these by their digits
     order = np.argsort(key, kind="stable")
-    first = np.flatnonzero(np.diff(key[order], prepend=-1))
-    found: dict[str, Any] = {}
-    for axis in asked:
-        if axis.is_shown:
-            group = axis.order[shown[axis.name][rows][order[first]]]
-            found[axis.name] = axis.codes.take(as_arrow(group))
-    for name, of in values.items():
-        sums = np.add.reduceat(of[rows][order], first) if len(first) else of[:0]
-        found[name] = as_arrow(sums)
-    return pa.table(found)
+    first = np.flatnonzero(np.diff(key[order].astype(np.int64), prepend=-1))
+    sums = [np.add.reduceat(of[order], first) if len(first) else of[:0] for of in values]
+    return [of[order[first]] for of in places], sums
 
 
 def with_names(table: pa.Table, asked: Sequence[Grouping]) -> pa.Table:

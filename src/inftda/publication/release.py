@@ -7,7 +7,7 @@ released numbers and public parameters; nothing here sees true counts.
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -43,7 +43,8 @@ from inftda.publication.measurements import (
 from inftda.publication.parquet import (
     check_flows,
     flow_groups,
-    read_flows,
+    flow_parts,
+    join_flows,
     write_flows,
 )
 from inftda.publication.reliability import (
@@ -156,8 +157,8 @@ class Release:
             totals = self.totals_of(asked[axis].name)
             found = sum_totals(asked, axis, totals[asked[axis].axis.hierarchy.depth])
         else:
-            leaves = self.leaves()
-            found = query.sum_flows(leaves.areas, {query.FLOW: leaves.value}, asked)
+            parts = ((areas, [value]) for areas, value in self._parts())
+            found = query.sum_flows(parts, [query.FLOW], asked)
         if intervals:
             found = self.with_intervals(found, asked)
         found = query.largest(query.graded(found, at_least), top)
@@ -279,12 +280,19 @@ class Release:
 
     def leaves(self) -> Cells:
         """Flows between finest areas, with areas by number."""
-        found = read_flows(self.table, self.tree, n_flows=self.manifest.n_flows)
-        if found.value.min(initial=0) < 0 or exact_sum(found.value) >= 1 << 63:
-            raise ReleaseError(
-                f"the release has negative numbers, or larger ones than inftda releases; {DAMAGED}"
-            )
-        return found
+        return join_flows(self.tree, self._parts())
+
+    def _parts(self) -> Iterator[Cells]:
+        """The leaves, by row group of their file."""
+        total = 0
+        for cells in flow_parts(self.table, self.tree, self.manifest.n_flows):
+            total += exact_sum(cells.value)
+            if cells.value.min(initial=0) < 0 or total >= 1 << 63:
+                raise ReleaseError(
+                    "the release has negative numbers, or larger ones than inftda releases; "
+                    f"{DAMAGED}"
+                )
+            yield cells
 
     @property
     def has_measurements(self) -> bool:
