@@ -42,7 +42,6 @@ from inftda.planning.accuracy import (
     CLASS_STARTS,
     LevelCells,
     LevelMeasures,
-    Numbers,
     area_totals,
     axis_totals,
     class_of,
@@ -71,7 +70,7 @@ from inftda.publication.summary import BETA, guarantee_sentence
 from inftda.reading import Columns, table_from
 from inftda.reading.columns import COLUMNS
 from inftda.reading.truth import Truth
-from inftda.tree import Axis, Tree, TreeLevel
+from inftda.tree import Axis, Ints, Tree, TreeLevel
 from inftda.util.files import check_file
 from inftda.util.screen import Progress
 
@@ -261,9 +260,9 @@ class LevelRun(NamedTuple):
     """
 
     measures: LevelMeasures
-    errors: Numbers
+    errors: Ints
     usable: Usable
-    sizes: Numbers
+    sizes: Ints
 
 
 def _simulate(  # noqa: PLR0913, PLR0917 - private
@@ -305,7 +304,7 @@ def _simulate(  # noqa: PLR0913, PLR0917 - private
 
 def _run(
     counts: Truth, plan: Plan, source: RandomSource, show: Callable[[], None]
-) -> tuple[list[LevelRun], list[Numbers]]:
+) -> tuple[list[LevelRun], list[Ints]]:
     """One simulated release: figures of each planned level, and errors of totals by one axis."""
     tree, planned = counts.tree, {level.index for level in plan.levels}
     drawn = release_counts(counts, plan.account(), source, progress=lambda *_: show())
@@ -347,14 +346,14 @@ def level_run(cells: LevelCells, known: Intervals) -> LevelRun:
     )
 
 
-def quantiles(errors: Numbers) -> Numbers:
+def quantiles(errors: Ints) -> Ints:
     """Median and 95 % quantile, errors that occur; 0 without any."""
     if not len(errors):
         return np.zeros(len(_SHARES), np.int64)
     return np.asarray(np.quantile(errors, _SHARES, method="inverted_cdf"), np.int64)
 
 
-def mean_errors(runs: Sequence[Numbers]) -> list[int]:
+def mean_errors(runs: Sequence[Ints]) -> list[int]:
     """Mean over the runs of each quantile, rounded up."""
     return [ceil(mean) for mean in np.mean(runs, axis=0)]
 
@@ -369,11 +368,11 @@ def mean_usable(runs: Sequence[Usable]) -> Usable:
     return Usable(smallest, float(numbers), float(trips))
 
 
-def size_shares(runs: Sequence[Numbers]) -> tuple[SizeShares, ...]:
+def size_shares(runs: Sequence[Ints]) -> tuple[SizeShares, ...]:
     """Shares of each size class that occurs, over all runs."""
     published, false, true, lost = np.sum(runs, axis=0)
 
-    def share(part: Numbers, whole: Numbers, at: int) -> float | None:
+    def share(part: Ints, whole: Ints, at: int) -> float | None:
         return float(part[at] / whole[at]) if whole[at] >= MIN_SIMULATED else None
 
     return tuple(
@@ -404,7 +403,7 @@ def _level(level: TreeLevel, bound: int, runs: Sequence[LevelRun]) -> LevelPrevi
     )
 
 
-def _total(axis: Axis, depth: int, runs: Sequence[Numbers], within: int | None) -> TotalPreview:
+def _total(axis: Axis, depth: int, runs: Sequence[Ints], within: int | None) -> TotalPreview:
     """Totals of one level of an axis, from their errors in each run."""
     return TotalPreview(
         axis=axis.name,

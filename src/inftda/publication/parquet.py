@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from inftda.errors import ReleaseError
 from inftda.publication.manifest import DAMAGED
 from inftda.publication.query import FLOW
-from inftda.tree import Cells, Tree, TreeLevel
+from inftda.tree import Areas, Cells, Tree, TreeLevel
 from inftda.util.formats import GET_AGAIN
 from inftda.util.tabular import as_arrow, as_numpy, find_texts
 
@@ -33,8 +33,6 @@ ROW_GROUP: Final = 1 << 20
 CODE: Final = pa.dictionary(pa.int32(), pa.string())
 #: Largest number of bytes of a number in a row, and of the metadata of a column chunk.
 _NUMBER, _CHUNK = 16, 1 << 12
-
-Areas = tuple[NDArray[np.int32], ...]
 
 
 def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Cells) -> None:

@@ -90,8 +90,13 @@ def _writer() -> Callable[[Sequence[Any]], object] | None:
     if not sys.stderr.isatty():
         return None
     width = shutil.get_terminal_size().columns - 1
-    # The cursor goes back, so that a message takes the place of the line.
-    return lambda parts: _write_error(f"\r{_in_words(parts)[:width]:<{width}}\r")
+
+    def show(text: str) -> None:
+        # The cursor goes back, so that a message takes the place of the line.
+        _write_error(f"\r{text[:width]:<{width}}\r")
+
+    show("reading")
+    return lambda parts: show(_in_words(parts))
 
 
 def _in_words(parts: Sequence[Any]) -> str:
