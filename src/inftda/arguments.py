@@ -5,6 +5,7 @@ Texts come from the command line, from a configuration, and from the forms of `i
 
 import inspect
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -152,6 +153,22 @@ def _add_group(found: dict[str, Any], name: str, group: Group, given: dict[str, 
     if inner:
         own = [found[name]] if name in found else []
         found[name] = group.make(*own, **inner)
+
+
+def read_configuration(path: Path) -> dict[str, Any]:
+    """The keys of a TOML file.
+
+    Raises:
+        InftdaError: it cannot be read.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InftdaError(
+            f"cannot read the configuration {str(path)!r}: {problem.strerror}"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise InftdaError(f"the configuration {str(path)!r} is not TOML: {problem}") from None
 
 
 def as_given(path: Path, key: str, one: Parameter, value: Any) -> Any:

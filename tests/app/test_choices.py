@@ -13,12 +13,12 @@ from inftda.app.document import (
     PLACES,
     checked,
     completed,
+    drawer,
     from_toml,
     given,
     options_of,
     to_toml,
 )
-from inftda.app.drawer import drawer
 from inftda.app.forms import all_fields
 from inftda.cli.main import run
 from inftda.errors import InftdaError
@@ -66,7 +66,7 @@ def test_an_option_that_names_a_file_is_known_as_one():
     }
     assert named == {
         "areas", "axis", "centroids", "estimate", "flows", "geojson", "html", "key", "ledger",
-        "names", "out", "release", "sign", "source", "stand_in", "totals",
+        "names", "out", "release", "sign", "source", "stand_in",
     }  # fmt: skip
     assert texts == {
         "accountant", "count", "counts", "cross_tables", "database", "dataset", "destination",

@@ -20,25 +20,25 @@ ELSEWHERE = {
 }
 #: Lines of Python that a package may have. docs/decisions.md says when a number may be raised.
 BUDGETS = {
-    "": 1600,
-    "app": 1500,
+    "": 1700,
+    "app": 1480,
     "areas": 1600,
-    "cli": 1450,
-    "confidential": 1350,
+    "cli": 1420,
+    "confidential": 1330,
     "documents": 300,
-    "estimates": 1900,
+    "estimates": 1870,
     "exports": 900,
     "mechanism": 1950,
     "noise": 1150,
     "pages": 1650,
-    "planning": 2250,
+    "planning": 1930,
     "privacy": 3300,
-    "publication": 5100,
+    "publication": 5080,
     "reading": 3250,
     "series": 900,
     "spark": 1150,
     "tree": 1650,
-    "util": 2000,
+    "util": 1950,
 }
 
 

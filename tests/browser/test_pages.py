@@ -22,7 +22,7 @@ from inftda.demo import make_country
 from inftda.noise.bits import SeededSource
 from inftda.pages.report import report
 from inftda.pipeline import release
-from inftda.planning.preview_page import write_preview_page
+from inftda.planning.findings import write_preview_page
 from inftda.util.tabular import disarmed
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ import pytest
 import inftda
 from inftda.cli.main import run
 from inftda.cli.output import as_json
-from inftda.util.screen import Meter, printable
+from inftda.util.screen import metered, printable
 from inftda.util.tabular import FORMULA, PLAIN_NUMBER, disarmed, disarmed_table
 
 ESCAPE = "\x1b[2J\x07owned"
@@ -111,19 +111,20 @@ def test_a_name_with_a_line_break_adds_no_line_to_what_was_checked(cli, tmp_path
     assert not any(line.startswith("ok  everything") for line in done.out.splitlines())
 
 
-def test_bars_do_not_obey_names_either(monkeypatch):
-    from rich.console import Console  # noqa: PLC0415
+def test_progress_does_not_obey_names_either(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
 
-    screen = io.StringIO()
-    monkeypatch.setattr(
-        "rich.console.Console",
-        lambda **_: Console(file=screen, force_terminal=True, color_system=None, width=200),
-    )
-    with Meter("draws", shown=True) as bar:
-        bar(f"[bold]{ESCAPE}level", 1, 2)
-    assert "owned" in screen.getvalue()
-    assert ESCAPE not in screen.getvalue()
-    assert "[bold]" in screen.getvalue(), "nor are brackets taken for markup"
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    with metered("draws") as progress:
+        progress(f"{ESCAPE}level", 1, 2)
+        progress("level", 2, 2)
+    assert "owned" in terminal.getvalue()
+    assert ESCAPE not in terminal.getvalue()
+    lines = terminal.getvalue().split("\r")
+    assert "level: 2 of 2 draws" in map(str.rstrip, lines)
+    assert not lines[-2].strip(), "the line is gone"
 
 
 def test_a_ledger_that_somebody_else_wrote_is_harmless(cli, tmp_path):

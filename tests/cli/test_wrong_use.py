@@ -20,7 +20,7 @@ WRONG = [
     ("areas grid AREAS --sizes 500 --out x.csv", "areas.csv"),
     ("demo --sizes 2,x --out x", "--sizes"),
     ("demo --sizes 5,2 --out x", "coarse"),
-    (PREVIEW, "either"),
+    (PREVIEW, "public table of flows"),
     (f"{PREVIEW} --stand-in x.csv --trips 1.5", "--trips"),
     (f"{PREVIEW} --stand-in x.csv --epsilon a", "--epsilon"),
     (f"{PREVIEW} --stand-in x.csv --stand-in-level galaxy", "galaxy"),

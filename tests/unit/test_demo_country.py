@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from inftda.demo import Country, make_country, nested_areas
-from inftda.planning.nested_gravity import SURROUNDINGS, apportion, match_trips
+from inftda.demo import Country, apportion, make_country, match_trips, nested_areas
+from inftda.planning.stand_in import SURROUNDINGS
 from inftda.tree.hierarchy import Hierarchy
 
 AREAS = Hierarchy.read(

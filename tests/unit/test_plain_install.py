@@ -51,7 +51,7 @@ def test_a_release_needs_no_extras(tmp_path):
 WINDOWS = f"""
 import os, pkgutil, signal, sys
 import click, cryptography.hazmat.primitives.ciphers, duckdb, flint, jinja2, msgspec, numba
-import pyarrow.parquet, rich.console, rich.progress
+import pyarrow.parquet
 
 for name in ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"):
     sys.modules[name] = None

@@ -12,8 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
-from inftda.app.document import COMMANDS, Document, check_places, given, options_of
-from inftda.app.drawer import drawer
+from inftda.app.document import COMMANDS, Document, check_places, drawer, given, options_of
 from inftda.areas.reader import read_areas
 from inftda.arguments import parameters_of, spelled, values
 from inftda.errors import InftdaError, IngestError

@@ -1,5 +1,7 @@
 """The choices of a user: a document of TOML that `--config` of every command accepts.
 
+It is also shown as a command for a terminal, and as a call in Python.
+
 In the browser it is the same document, in which each value is a text as it would be typed, a list
 of them, or true or false. Options that `plan` knows as well stand at its top, others in the section
 of their command. Every job is one command that reads this document.
@@ -7,22 +9,26 @@ of their command. Every job is one command that reads this document.
 
 import json
 import re
-import tomllib
+import shlex
 from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import fields
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from inftda.arguments import Parameter, as_given, parameters_of
+from inftda.arguments import Parameter, as_given, parameters_of, read_configuration, values
 from inftda.documents.dossier import dossier
 from inftda.errors import InftdaError
 from inftda.exports.export import export
-from inftda.options import current_name
+from inftda.noise.bits import SeededSource
+from inftda.options import Group, Option, current_name, metadata, signature_of
 from inftda.pages.report import report
 from inftda.pipeline import release
 from inftda.planning.plan import plan
 from inftda.planning.preview import preview
 from inftda.publication.verify import verify
+from inftda.reading import SqlQuery, TableFile
 from inftda.reading.sources import files_at
 from inftda.util.stores import is_remote
 
@@ -116,8 +122,8 @@ def to_toml(document: Document) -> str:
     return "\n".join(lines).strip() + "\n"
 
 
-def _lines(values: Mapping[str, Any], *commands: str) -> Iterator[str]:
-    for key, value in values.items():
+def _lines(said: Mapping[str, Any], *commands: str) -> Iterator[str]:
+    for key, value in said.items():
         if isinstance(value, dict) or value in ("", None, []):
             continue
         one = next(found[key] for name in commands if key in (found := options_of(name)))
@@ -126,17 +132,8 @@ def _lines(values: Mapping[str, Any], *commands: str) -> Iterator[str]:
         elif isinstance(value, bool):
             yield f"{key} = {'true' if value else 'false'}"
         else:
-            yield f"{key} = {_quoted(value) if one.plain(value) == value else _number(value, one)}"
-
-
-def _number(text: str, one: Parameter) -> str:
-    """A number as it was typed, if TOML reads it so."""
-    value = one.plain(text)
-    try:
-        is_same = tomllib.loads(f"x = {text}")["x"] == value
-    except tomllib.TOMLDecodeError:
-        is_same = False
-    return text if is_same else repr(value)
+            plain = one.plain(value)
+            yield f"{key} = {_quoted(value) if plain == value else _number(plain)}"
 
 
 def _quoted(text: str) -> str:
@@ -149,13 +146,8 @@ def from_toml(path: Path) -> Document:
     Raises:
         InftdaError: it cannot be read, or has keys that no command of the app knows.
     """
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        said = problem.strerror if isinstance(problem, OSError) else problem
-        raise InftdaError(f"cannot read {path.name!r} as TOML: {said}") from None
     document: Document = {}
-    for key, value in data.items():
+    for key, value in read_configuration(path).items():
         if isinstance(value, dict) and key in COMMANDS:
             document[key] = dict(_read(path, value, key))
         elif key.replace("-", "_") in SHARED:
@@ -168,9 +160,9 @@ def from_toml(path: Path) -> Document:
     return document
 
 
-def _read(path: Path, values: Mapping[str, Any], *commands: str) -> Iterator[tuple[str, Any]]:
+def _read(path: Path, said: Mapping[str, Any], *commands: str) -> Iterator[tuple[str, Any]]:
     known = {key: one for name in reversed(commands) for key, one in options_of(name).items()}
-    for written, value in values.items():
+    for written, value in said.items():
         key = current_name(written.replace("-", "_"), known)
         if key not in known:
             raise InftdaError(f"{path.name!r} has a key {written!r} that the app does not know")
@@ -213,9 +205,9 @@ def check_places(document: Document, root: Path) -> None:
         InftdaError: there is one.
     """
     sections = [("release", document), *((name, document.get(name, {})) for name in COMMANDS)]
-    for command, values in sections:
+    for command, said in sections:
         known = options_of(command) | options_of("plan")
-        for key, value in values.items():
+        for key, value in said.items():
             if isinstance(value, dict) or not value:
                 continue
             texts = value if isinstance(value, list) else [value]
@@ -254,3 +246,118 @@ def _check_database(address: str, root: Path) -> None:
         raise InftdaError(
             "a password does not belong in a form; leave it to PGPASSWORD, ~/.pgpass or a profile"
         )
+
+
+# --- the document as commands
+
+
+def drawer(document: Document) -> dict[str, Any]:
+    """The document as TOML, and each command in a terminal and in Python.
+
+    Raises:
+        InftdaError: a text cannot be read.
+    """
+    whole = completed(document)
+    made = {}
+    for command in COMMANDS:
+        said = given(whole, command)
+        try:
+            in_python = python(command, said)
+        except InftdaError as problem:
+            in_python = f"# {problem}"
+        made[command] = {"terminal": terminal(command, said), "python": in_python}
+    return {"commands": made, "toml": to_toml(document)}
+
+
+def terminal(command: str, said: dict[str, Any]) -> str:
+    """The command line, one option a line."""
+    known = {one.name: one for one in options_of(command).values()}
+    places = [
+        shlex.quote(f"./{said[name]}" if str(said[name]).startswith("-") else str(said[name]))
+        for name in known
+        if known[name].option.is_argument and name in said
+    ]
+    flags = [
+        words
+        for name, value in said.items()
+        if not known[name].option.is_argument
+        for words in _flags(known[name], value)
+    ]
+    return " \\\n    ".join([" ".join(["inftda", command, *places]), *flags])
+
+
+def _flags(one: Parameter, value: Any) -> Iterator[str]:
+    if one.is_flag:
+        yes, _, no = (one.option.spelling or one.flag).partition("/")
+        if value or no:
+            yield yes if value else no
+        return
+    for text in value if isinstance(value, list) else [value]:
+        word = shlex.quote(_number(text) if isinstance(text, float) else str(text))
+        yield f"{one.flag}={word}" if word.startswith("-") else f"{one.flag} {word}"
+
+
+def python(command: str, said: dict[str, Any]) -> str:
+    """A script with the call.
+
+    Raises:
+        InftdaError: a text cannot be read.
+    """
+    make = COMMANDS[command]
+    lines = [f"    {text},\n" for text in _arguments(make, said)]
+    call = f"inftda.{make.__name__}(\n{''.join(lines)})\n"
+    needs_fractions = "from fractions import Fraction\n\n" if "Fraction(" in call else ""
+    shown = f"print({call.rstrip()})\n" if command in {"plan", "preview"} else call
+    return f"{needs_fractions}import inftda\n\n{shown}"
+
+
+def _arguments(make: Callable[..., Any], said: dict[str, Any]) -> Iterator[str]:
+    """The arguments of a call that were given, as Python spells them."""
+    found = values(make, said)
+    for parameter in signature_of(make).parameters.values():
+        if parameter.name not in found:
+            continue
+        value = found[parameter.name]
+        group = next((one for one in metadata(parameter) if isinstance(one, Group)), None)
+        if group is None or not isinstance(group.make, type):
+            text = _literal(value)
+        elif isinstance(value, list):
+            several = {"trips", "neighbours", "exactly", "distinct", "once_per"} & said.keys()
+            text = f"[{', '.join(_made(group.make, one, several) for one in value)}]"
+        else:
+            text = f"inftda.{group.make.__name__}({', '.join(_arguments(group.make, said))})"
+        is_first = any(isinstance(one, Option) and one.is_argument for one in metadata(parameter))
+        yield text if is_first else f"{parameter.name}={text}"
+
+
+def _made(make: type, value: Any, names: set[str]) -> str:
+    inside = (f"{name}={_literal(getattr(value, name))}" for name in sorted(names))
+    return f"inftda.{make.__name__}({', '.join(inside)})"
+
+
+def _literal(value: Any) -> str:
+    text = repr(value)
+    match value:
+        case Fraction():
+            text = f"Fraction({value.numerator}, {value.denominator})"
+        case Path():
+            text = repr(str(value))
+        case float():
+            text = _number(value)
+        case SeededSource():
+            text = f"inftda.SeededSource({value.seed})"
+        case SqlQuery():
+            text = f"inftda.SqlQuery({value.query!r}, {value.database!r})"
+        case TableFile():
+            options = ", ".join(
+                f"{one.name}={getattr(value, one.name)!r}"
+                for one in fields(value)
+                if getattr(value, one.name) != one.default and one.name != "path"
+            )
+            text = f"inftda.TableFile({str(value.path)!r}, {options})"
+    return text
+
+
+def _number(value: float) -> str:
+    """All its digits, and no more."""
+    return repr(value).removesuffix(".0")

@@ -43,7 +43,7 @@ FIRST: Final = {
     "table": ("flows", "areas", "origin", "destination", "count", "axis"),
     "unit": ("person", "trips"),
     "budget": ("epsilon", "delta", "total"),
-    "preview": ("stand_in", "totals", "epsilon", "runs", "html"),
+    "preview": ("stand_in", "epsilon", "runs", "html"),
     "release": ("out", "ledger", "dataset", "counts", "edition"),
 }
 #: Options that the cards of the privacy unit set.

@@ -5,7 +5,6 @@ are passed on, so defaults stand in Python alone.
 """
 
 import inspect
-import tomllib
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -14,11 +13,18 @@ from typing import Any, Final
 
 import click
 
-from inftda.arguments import NUMBERS, Parameter, as_given, parameters_of, values
+from inftda.arguments import (
+    NUMBERS,
+    Parameter,
+    as_given,
+    parameters_of,
+    read_configuration,
+    values,
+)
 from inftda.cli.output import say
 from inftda.errors import InftdaError
 from inftda.options import AREAS, GUARANTEE, RUN, TABLE, Option, current_name
-from inftda.util.screen import Meter
+from inftda.util.screen import metered
 
 _PANELS: Final = (None, TABLE, AREAS, GUARANTEE, RUN)
 _CONFIG: Final = Option(
@@ -58,10 +64,10 @@ class Call:
         return self._function(*arguments, **self.given, **more)
 
     def with_progress(self, unit: str, *, quiet: bool, json: bool, **more: Any) -> Any:
-        """Call it with a progress bar, and report if kernels are compiled meanwhile."""
+        """Call it and show its progress, and report if kernels are compiled meanwhile."""
         with (
             announced_compilation(shown=not quiet),
-            Meter(unit, shown=not (quiet or json)) as progress,
+            metered(unit, shown=not (quiet or json)) as progress,
         ):
             return self(progress=progress, **more)
 
@@ -219,14 +225,7 @@ def _configured(path: Path, options: dict[str, Parameter]) -> dict[str, Any]:
     Raises:
         InftdaError: the file cannot be read, or a key is not an option.
     """
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise InftdaError(
-            f"cannot read the configuration {str(path)!r}: {problem.strerror}"
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise InftdaError(f"the configuration {str(path)!r} is not TOML: {problem}") from None
+    data = read_configuration(path)
     context = click.get_current_context()
     own, group = str(context.info_name), context.parent.command if context.parent else None
     commands = group.list_commands(context) if isinstance(group, click.Group) else []

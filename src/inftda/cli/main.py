@@ -106,7 +106,7 @@ app = _Commands(
         "release": ("publish", "release", "Publish a confidential table."),
         "plan": ("decide", "plan", "State guarantee and errors of a release to come."),
         "preview": ("decide", "preview", "Simulate releases of a public table."),
-        "app": ("application", "app", "Work in a browser on this machine, step by step."),
+        "app": ("publish", "app", "Work in a browser on this machine, step by step."),
         "query": ("read", "query", "Sum up the flows of a release by areas of any level."),
         "change": ("read", "change", "Compare two editions of a table."),
         "verify": ("read", "verify", "Check a release without trusting its publisher."),

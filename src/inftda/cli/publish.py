@@ -1,5 +1,6 @@
-"""`inftda release` and `inftda demo`."""
+"""`inftda release`, `app` and `demo`: from a table to a release."""
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from inftda import pipeline as publish
 from inftda.cli import output
 from inftda.cli.command import Call, announced_compilation, command
 from inftda.demo import Country, make_country
-from inftda.errors import InftdaError
+from inftda.errors import InftdaError, MissingExtraError
 from inftda.options import Json, Option, Quiet, whole_numbers
 from inftda.privacy.budget import Cost, charged_words
 from inftda.publication.agreement import fit_table
@@ -23,7 +24,7 @@ from inftda.publication.release import Release
 from inftda.publication.reliability import misfits
 from inftda.publication.summary import release_summary
 from inftda.util.files import check_folder, whole_file
-from inftda.util.screen import Meter, printable
+from inftda.util.screen import metered, printable
 from inftda.util.stores import is_remote, placed_words
 
 _DemoFolder = Annotated[Path, Option("Folder to write: table, areas and release.", "FOLDER", Path)]
@@ -57,6 +58,40 @@ def release(call: Call, *, quiet: Quiet = False, json: Json = False) -> None:
 
 
 @command()
+def app(
+    folder: Annotated[
+        Path,
+        Option(
+            "Folder with the table and its areas; no file outside of it is used. By default the "
+            "current one.",
+            "FOLDER",
+            Path,
+            is_argument=True,
+        ),
+    ] = Path(),
+    *,
+    browser: Annotated[bool, Option("Open the browser.", spelling="--browser/--no-browser")] = True,
+) -> None:
+    """Work in a browser on this machine: from a table to a verified release."""
+    try:
+        from inftda.app.server import serve  # noqa: PLC0415 - optional libraries
+    except ModuleNotFoundError:
+        raise MissingExtraError(
+            "`inftda app` needs Starlette and uvicorn: pip install 'inftda-od[app]'"
+        ) from None
+    if not folder.is_dir():
+        raise InftdaError(f"there is no folder {str(folder)!r}; check the path")
+    os.chdir(folder)
+
+    def tell(address: str) -> None:
+        output.say(f"Open        {address}")
+        output.say("It is for you alone, and can be opened once. Ctrl-C ends the app.")
+
+    said = serve(Path.cwd().resolve(), say=tell, browser=browser)
+    output.say(f"Interrupted: {said}" if said else "The app has ended.", err=True)
+
+
+@command()
 def demo(  # noqa: PLR0913 - one keyword for each property of the country
     out: _DemoFolder = Path("demo-output"),
     *,
@@ -70,7 +105,7 @@ def demo(  # noqa: PLR0913 - one keyword for each property of the country
 ) -> None:
     """Make up a table and its areas, release it, and look at the result."""
     check_folder(out, check=_check_demo, force=force)
-    with Meter("trips", shown=not quiet) as progress:
+    with metered("trips", shown=not quiet) as progress:
         country = make_country(sizes, trips, seed=seed, progress=progress)
     flows, areas, folder = out / FLOWS, out / AREAS, out / RELEASE
     _write(country, out)
@@ -84,7 +119,7 @@ def demo(  # noqa: PLR0913 - one keyword for each property of the country
             f"$ inftda release {typed[0]} --areas {typed[1]} --epsilon 1 --delta 1e-8 "
             f"--out {typed[2]} --force"
         )
-    with announced_compilation(shown=not quiet), Meter("draws", shown=not quiet) as progress:
+    with announced_compilation(shown=not quiet), metered("draws", shown=not quiet) as progress:
         made = publish.release(
             flows, areas, epsilon=1, delta=1e-8, out=folder, force=force, progress=progress
         )

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.planning.accuracy import NOTICE, SizeMeasures
-from inftda.util.files import published_around, whole_file
+from inftda.util.files import check_unpublished, whole_file
 from inftda.util.tabular import disarmed_table
 
 #: Writes a page to the path it is given.
@@ -57,8 +57,6 @@ def write_confidential(
     tables: Mapping[str, pa.Table],
     summary: tuple[str, dict[str, Any]],
     page: tuple[str, Writer] | None,
-    *,
-    known: str | Path | None = None,
 ) -> tuple[Path, ...]:
     """Write files to a separate folder, readable by the owner only.
 
@@ -67,10 +65,9 @@ def write_confidential(
         tables: each is written as CSV and as Parquet, by name without ending.
         summary: name of a JSON file, and its content.
         page: name of a page, and the function that writes it to a path.
-        known: folder of a release, which must not be written to.
     """
     folder = Path(out)
-    check_outside(folder, known)
+    check_unpublished(folder)
     if folder.is_symlink():  # a link could lead confidential files elsewhere
         raise ReleaseError(f"{str(folder)!r} is a link; give a folder that is not a link")
     try:
@@ -91,24 +88,9 @@ def write_confidential(
     return tuple(folder / name for name in writers)
 
 
-def check_output(out: str | Path | None, known: str | Path | None = None, *, html: bool) -> None:
+def check_output(out: str | Path | None, *, html: bool) -> None:
     """Refuse a page without a folder, and a folder in a release, before the truth is read."""
     if out is not None:
-        check_outside(Path(out), known)
+        check_unpublished(Path(out))
     elif html:
         raise InftdaError("a page needs a folder to be written to; give `out=`")
-
-
-def check_outside(out: Path, known: str | Path | None = None) -> None:
-    """Refuse to write into a release or an estimate, also by links or relative paths.
-
-    Args:
-        out: a file or folder to write, there or not.
-        known: folder that is a release; other releases are recognised by their files.
-    """
-    folder = published_around(out, *([] if known is None else [known]))
-    if folder is not None:
-        raise ReleaseError(
-            f"{str(out)!r} lies in the release folder or estimate {str(folder)!r}, which is for "
-            "publication; measures are confidential, choose a folder elsewhere"
-        )

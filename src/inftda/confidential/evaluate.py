@@ -41,7 +41,7 @@ from inftda.planning.accuracy import (
 )
 from inftda.publication.release import Release, open_release
 from inftda.publication.reliability import counting_note
-from inftda.publication.stated import describe_size
+from inftda.publication.summary import describe_size
 from inftda.reading import Columns, Unplaceable, read_leaves, table_from
 from inftda.reading.columns import COLUMNS
 from inftda.reading.truth import Truth
@@ -229,8 +229,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
             manifest, the estimate was made from another release, or `out` is in a release.
     """
     found = open_release(release)
-    folder = found.table.parent if isinstance(found.table, Path) else None
-    check_output(out, folder, html=html)
+    check_output(out, html=html)
     made = None if estimate is None else open_estimate(estimate)
     if made is not None:
         made.check_release(found)  # before the truth is read
@@ -239,7 +238,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     if out is None:
         return comparison
     page = partial(write_confidential_page, found, counts, comparison.by_level()) if html else None
-    return replace(comparison, files=write_comparison(comparison, out, release=folder, page=page))
+    return replace(comparison, files=write_comparison(comparison, out, page=page))
 
 
 def read_truth(
@@ -311,8 +310,6 @@ def compare(
         estimate: made from the release, to be compared as well.
         progress: called with the name of the level, levels done and number of levels.
     """
-    if estimate is not None:
-        estimate.check_release(release)
     released = Truth.from_leaves(release.tree, *release.leaves())
     levels = measure(truth, released, progress=progress)
     return Comparison(
@@ -390,7 +387,6 @@ def write_comparison(
     comparison: Comparison,
     out: str | Path,
     *,
-    release: str | Path | None,
     page: Callable[[Path], object] | None = None,
 ) -> tuple[Path, ...]:
     """Write the measures to a separate folder, readable by the owner only.
@@ -398,7 +394,6 @@ def write_comparison(
     Args:
         comparison: its measures are written.
         out: folder to write to; it is made if it is not there.
-        release: folder of the release, which must not be written to; None if it has none.
         page: writes the same as a page to the path it is given.
 
     Returns:
@@ -414,7 +409,6 @@ def write_comparison(
         tables,
         (SUMMARY_FILE, comparison.to_dict()),
         page and (PAGE_FILE, page),
-        known=release,
     )
 
 

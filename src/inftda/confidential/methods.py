@@ -17,30 +17,30 @@ from numpy.typing import NDArray
 
 from inftda.errors import InftdaError
 from inftda.reading.truth import Truth
+from inftda.tree import Ints
 
-Numbers = NDArray[np.int64]
 _LARGEST_PARAMETER: Final = 10_000
 
 
-def hide_small(true: Numbers, most: int, _: np.random.Generator) -> Numbers:
+def hide_small(true: Ints, most: int, _: np.random.Generator) -> Ints:
     """Counts below `most` are hidden."""
     return np.where(true < most, 0, true)
 
 
-def round_at_random(true: Numbers, base: int, random: np.random.Generator) -> Numbers:
+def round_at_random(true: Ints, base: int, random: np.random.Generator) -> Ints:
     """Each count becomes one of the two next multiples of `base`, with the count as the mean."""
     down, rest = np.divmod(true, base)
     return np.asarray(base * (down + (base * random.random(len(true)) < rest)), np.int64)
 
 
-def round_to_nearest(true: Numbers, base: int, _: np.random.Generator) -> Numbers:
+def round_to_nearest(true: Ints, base: int, _: np.random.Generator) -> Ints:
     """Each count becomes the nearest multiple of `base`, halves rounded up."""
     return base * ((2 * true + base) // (2 * base))
 
 
 def change_by_key(
-    true: Numbers, most: int, random: np.random.Generator, *, variance: float = 2.0
-) -> Numbers:
+    true: Ints, most: int, random: np.random.Generator, *, variance: float = 2.0
+) -> Ints:
     """Each count changes by at most `most`, with mean 0; the keys of all cells are independent."""
     matrix = perturbation_matrix(most, variance)
     row, chance = np.minimum(true, most), random.random(len(true))
@@ -101,7 +101,7 @@ class Kind:
 
     default: int
     words: str
-    show: Callable[..., Numbers]
+    show: Callable[..., Ints]
     is_secondary: bool = False
 
 
@@ -129,11 +129,11 @@ class Method:
         words = self.kind.words.format(self.number)
         return f"{words}. {self.source}" if self.source else words
 
-    def show(self, true: Numbers, random: np.random.Generator) -> Numbers:
+    def show(self, true: Ints, random: np.random.Generator) -> Ints:
         """Published numbers of one table, each cell by itself."""
         return self.kind.show(true, self.number, random, **self.options)
 
-    def show_levels(self, truth: Truth, random: np.random.Generator) -> list[Numbers]:
+    def show_levels(self, truth: Truth, random: np.random.Generator) -> list[Ints]:
         """Published numbers of the splitting levels of a tree; cells in the order of the truth."""
         shown, is_hidden = [], np.zeros(1, bool)
         for number, level in enumerate(truth.levels):
@@ -147,7 +147,7 @@ class Method:
 
 
 def hide_in_families(
-    count: Numbers, offsets: Numbers, is_parent_hidden: NDArray[np.bool_], most: int
+    count: Ints, offsets: Ints, is_parent_hidden: NDArray[np.bool_], most: int
 ) -> NDArray[np.bool_]:
     """Which children are hidden, so that no hidden one follows from its family.
 

@@ -19,7 +19,7 @@ from inftda.privacy.unit import Unit
 from inftda.publication.manifest import software_versions
 from inftda.publication.release import Release, open_release
 from inftda.publication.reliability import NOT_PRIVATE, counting_note, warnings
-from inftda.publication.stated import BETA, default_title, describe_size, level_rows
+from inftda.publication.summary import BETA, default_title, describe_size, level_rows
 from inftda.publication.verify import verify
 from inftda.selftest import self_test
 from inftda.util.exact_numbers import rounded_up

@@ -38,7 +38,7 @@ from inftda.publication.manifest import (
     software_versions,
 )
 from inftda.publication.measured import CellIntervals, keys_of
-from inftda.publication.parquet import CODE, leaf_areas
+from inftda.publication.parquet import CODE, known_areas
 from inftda.publication.query import (
     HIGH,
     LOW,
@@ -59,6 +59,7 @@ from inftda.util.files import (
     ESTIMATE_FILE,
     MANIFEST_FILE,
     check_folder,
+    check_own,
     is_plain,
     whole_folder,
 )
@@ -193,9 +194,11 @@ class Estimate:
                 "or leave out `at_least=`"
             )
         is_wanted = intervals or at_least is not None
-        columns = VALUES if is_finest and is_wanted else (ESTIMATE,)
-        found = sum_flows(self.table, asked, columns)
-        if LOW in columns:
+        has_own = is_finest and is_wanted
+        areas, *numbers = self.leaves()
+        columns = VALUES if has_own else (ESTIMATE,)
+        found = sum_flows([(areas, numbers[: len(columns)])], columns, asked)
+        if has_own:
             low, high = (found.column(name).to_numpy() for name in (LOW, HIGH))
             found = with_intervals(found.drop_columns([LOW, HIGH]), (low, high), ESTIMATE)
         elif is_wanted and release is not None:
@@ -214,7 +217,7 @@ class Estimate:
                 table if isinstance(table, pa.Table) else pq.read_table(table, partitioning=None)
             )
             values = [found.column(name).to_numpy().astype(np.int64, copy=False) for name in VALUES]
-            areas = leaf_areas(self.tree, found)
+            areas = known_areas(self.tree, found)
         except (pa.ArrowException, OSError, KeyError):
             raise ReleaseError(
                 "the estimate cannot be read as estimates between areas; estimate again with "
@@ -328,15 +331,7 @@ def _check_replaceable(folder: Path) -> None:
         manifest = EstimateManifest.read(folder)
     except ReleaseError as problem:
         raise ReleaseError(f"{str(folder)!r} is not replaced: {problem}") from None
-    own = {MANIFEST_FILE, *manifest.files}
-    others = sorted(
-        path.name for path in folder.iterdir() if path.name not in own or not is_plain(path)
-    )
-    if others:
-        raise ReleaseError(
-            f"{str(folder)!r} is not replaced: {others[0]!r} in it is not part of an estimate; "
-            "move it elsewhere or choose another folder"
-        )
+    check_own(folder, {MANIFEST_FILE, *manifest.files}, "an estimate")
 
 
 def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:

@@ -91,17 +91,23 @@ def _divided(
     is_only = np.diff(offsets)[nodes.areas[axis]] == 1
     whole, several = nodes.of(is_only), nodes.of(~is_only)
     only = tuple(offsets[n].astype(np.int32) if a == axis else n for a, n in enumerate(whole.areas))
-    split = _split_trips(several, level, share, random)
+    split = split_trips(several, axis, offsets, share, random)
     return WholeNodes.joined([whole._replace(areas=only), split])
 
 
-def _split_trips(
-    nodes: WholeNodes, level: TreeLevel, share: Floats, random: np.random.Generator
+def split_trips(
+    nodes: WholeNodes,
+    axis: int,
+    offsets: NDArray[np.int32],
+    share: Floats,
+    random: np.random.Generator,
 ) -> WholeNodes:
-    """Trips of nodes among their children, by the shares."""
+    """Trips of nodes among finer areas of an axis, by the shares of these.
+
+    `offsets` are the first finer area of each area, and at last their number.
+    """
     if not len(nodes.value):
         return nodes
-    axis, offsets = level.axis, level.child_offsets
     trip = random.permutation(np.repeat(np.arange(len(nodes.value)), nodes.value))
     trip = trip[np.argsort(nodes.areas[axis][trip], kind="stable")]
     area = nodes.areas[axis][trip]

@@ -14,11 +14,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.areas.locations import Gazetteer
-from inftda.errors import InftdaError, ReleaseError
+from inftda.errors import InftdaError
 from inftda.estimates.estimate import Estimate
 from inftda.publication.query import FLOW, GRADE, HIGH, LISTED, LOW
 from inftda.publication.release import Release
-from inftda.publication.stated import BETA, guaranteed
+from inftda.publication.summary import BETA, guaranteed
 from inftda.tree import DESTINATION, ORIGIN, Tree
 from inftda.util.tabular import find_texts
 
@@ -126,15 +126,9 @@ class ExportTable:
 
     def areas(self, axis: int) -> NDArray[np.int32]:
         """Number of the area of each row on one axis."""
-        name, hierarchy = self.tree.axes[axis].name, self.tree.axes[axis].hierarchy
-        codes = self.table.column(name).combine_chunks().cast(pa.string())
-        found = find_texts(codes, hierarchy.codes(self.depths[axis]))
-        if (found < 0).any():
-            raise ReleaseError(
-                f"the table has a code on axis {name!r} that is not among its areas; check it "
-                "with `inftda verify`"
-            )
-        return found
+        own = self.tree.axes[axis]
+        codes = self.table.column(own.name).combine_chunks()
+        return find_texts(codes, own.hierarchy.codes(self.depths[axis]))
 
 
 def level_names(tree: Tree, depths: Sequence[int]) -> dict[str, str]:

@@ -26,7 +26,7 @@ from inftda.options import (
 )
 from inftda.publication.release import Release, open_release
 from inftda.publication.reliability import NOT_PRIVATE, counting_note
-from inftda.publication.stated import describe_size
+from inftda.publication.summary import describe_size
 from inftda.tree import DESTINATION, ORIGIN
 from inftda.util.files import (
     ESTIMATE_FILE,

@@ -16,7 +16,7 @@ from inftda.pages.packing import Pack
 from inftda.pages.shapes import read_places
 from inftda.publication.release import Release, open_release
 from inftda.publication.reliability import NOT_PRIVATE
-from inftda.publication.stated import default_title
+from inftda.publication.summary import default_title
 from inftda.series.changes import FELL, ROSE, UNKNOWN, Changes, changes
 from inftda.series.common import read_crosswalk
 from inftda.tree import DESTINATION, ORIGIN

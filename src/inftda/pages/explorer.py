@@ -20,7 +20,6 @@ from inftda.pages.packing import Pack
 from inftda.pages.shapes import Shapes
 from inftda.publication.manifest import TRIPS
 from inftda.publication.measured import CellIntervals
-from inftda.publication.parquet import Areas
 from inftda.publication.release import Release
 from inftda.publication.reliability import (
     GRADES,
@@ -30,7 +29,7 @@ from inftda.publication.reliability import (
     smallest_usable,
     unknown_intervals,
 )
-from inftda.tree import DESTINATION, ORIGIN, Axis, Marginal, Tree
+from inftda.tree import DESTINATION, ORIGIN, Areas, Axis, Ints, Marginal, Tree
 from inftda.tree.hierarchy import Hierarchy
 from inftda.util.tabular import FORMULA, PLAIN_NUMBER
 
@@ -51,7 +50,6 @@ LAID_OUT: Final = 2
 Depths = tuple[int, ...]
 #: Longitude and latitude of each area; None where it is not known.
 Places = list[tuple[float, float] | None]
-Numbers = NDArray[np.int64]
 Item = TypeVar("Item")
 
 
@@ -103,7 +101,7 @@ class Layout:
         """Key of a level of each axis of the tree in the data of the page."""
         return ",".join(map(str, self.arranged(depths)))
 
-    def number(self, depths: Sequence[int], areas: Sequence[NDArray[Any]]) -> Numbers:
+    def number(self, depths: Sequence[int], areas: Sequence[NDArray[Any]]) -> Ints:
         """Number of each cell in the page, where the last axis runs fastest."""
         return Marginal(self.axes, tuple(self.arranged(depths))).numbers(self.arranged(areas))
 
@@ -125,14 +123,14 @@ class Table:
 
     axes: tuple[Axis, ...]
     areas: Areas
-    value: Numbers
-    truth: tuple[Areas, Numbers] | None = None
+    value: Ints
+    truth: tuple[Areas, Ints] | None = None
     keeps_formulas: bool = False
     estimated: CellIntervals | None = None
     what: str = TRIPS
     is_series: bool = False
 
-    def cells(self, depths: Sequence[int]) -> tuple[Areas, dict[str, Numbers]]:
+    def cells(self, depths: Sequence[int]) -> tuple[Areas, dict[str, Ints]]:
         """Areas of all cells of a level that are not empty; released and true sums."""
         marginal, value = Marginal(self.axes, tuple(depths)), self.value
         if self.truth is None:

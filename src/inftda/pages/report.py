@@ -40,7 +40,7 @@ from inftda.publication.reliability import (
     use_notes,
     warnings,
 )
-from inftda.publication.stated import BETA, default_title, describe_size, level_rows
+from inftda.publication.summary import BETA, default_title, describe_size, level_rows
 from inftda.series.series import Series, is_series, open_series
 from inftda.tree import Axis
 from inftda.util.files import check_file

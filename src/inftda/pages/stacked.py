@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from inftda.errors import HierarchyError, ReleaseError
 from inftda.pages.explorer import MAX_INTERVALS, Depths, Quality, Table
-from inftda.publication.measured import Areas, CellIntervals
+from inftda.publication.measured import CellIntervals
 from inftda.publication.release import Release
 from inftda.series.series import EDITION, Series
-from inftda.tree import Axis
+from inftda.tree import Areas, Axis
 from inftda.tree.hierarchy import Hierarchy
 from inftda.util.tabular import as_arrow
 

@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 
 from inftda.errors import TreeError
 from inftda.reading.truth import Children, Truth
-from inftda.tree import Areas, Axis, Tree, TreeLevel
+from inftda.tree import Areas, Axis, Ints, Tree, TreeLevel
 from inftda.util.screen import Progress
-
-Numbers = NDArray[np.int64]
 
 #: On everything that is computed from a confidential table.
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
@@ -38,7 +36,7 @@ TOP = 100
 LARGEST = 0.02
 
 
-def class_of(value: Numbers) -> Numbers:
+def class_of(value: Ints) -> Ints:
     """Number of the size class of each published number."""
     return np.searchsorted(np.array(CLASS_STARTS), value, side="right") - 1
 
@@ -135,11 +133,11 @@ class LevelCells:
     """
 
     level: TreeLevel
-    true: Numbers
-    released: Numbers
+    true: Ints
+    released: Ints
     nodes: Children | None
 
-    def published(self) -> tuple[Areas, Numbers, Numbers]:
+    def published(self) -> tuple[Areas, Ints, Ints]:
         """Areas, released counts and true counts of the released cells that are not zero."""
         is_shown = self.released != 0
         if self.nodes is None:
@@ -187,7 +185,7 @@ def measure(
     return tuple(levels)
 
 
-def pair_cells(true: Children, released: Children) -> tuple[Numbers, Numbers]:
+def pair_cells(true: Children, released: Children) -> tuple[Ints, Ints]:
     """True and released counts of the cells of a level that are in either, in tree order."""
     node = np.union1d(true.node, released.node)
     pair = []
@@ -198,7 +196,7 @@ def pair_cells(true: Children, released: Children) -> tuple[Numbers, Numbers]:
     return pair[0], pair[1]
 
 
-def measure_level(level: TreeLevel, true: Numbers, released: Numbers) -> LevelMeasures:
+def measure_level(level: TreeLevel, true: Ints, released: Ints) -> LevelMeasures:
     """Measures of one level, of whose cells all that are not zero in both are given."""
     is_either = (true != 0) | (released != 0)
     true, released = true[is_either], released[is_either]
@@ -259,12 +257,12 @@ def marginal_totals(tree: Tree) -> Iterator[tuple[int, Axis, int]]:
             yield number, axis, depth
 
 
-def area_totals(counts: Truth, number: int, depth: int) -> Numbers:
+def area_totals(counts: Truth, number: int, depth: int) -> Ints:
     """int64[areas]: sum of the counts of each area."""
     return counts.tree.axes[number].hierarchy.sum_up(counts.marginal_totals[number], depth)
 
 
-def measure_total(axis: Axis, depth: int, true: Numbers, released: Numbers) -> TotalMeasures:
+def measure_total(axis: Axis, depth: int, true: Ints, released: Ints) -> TotalMeasures:
     """Measures of the totals of one level of an axis, one number for each area."""
     error = released - true
     largest = np.argsort(-true, kind="stable")[: max(1, int(LARGEST * len(true)))]
@@ -286,7 +284,7 @@ def _share(part: float, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
-def _sizes(true: Numbers, released: Numbers, n_zeros: int) -> tuple[SizeMeasures, ...]:
+def _sizes(true: Ints, released: Ints, n_zeros: int) -> tuple[SizeMeasures, ...]:
     classes = np.searchsorted(SIZE_BOUNDS, true, side="right") - 1
     found = []
     for number, smallest in enumerate(SIZE_BOUNDS):
@@ -316,7 +314,7 @@ def _mean(total: float, n: int) -> float | None:
     return total / n if n else None
 
 
-def _largest(true: Numbers) -> NDArray[np.intp]:
+def _largest(true: Ints) -> NDArray[np.intp]:
     """Where the largest true flows are; ties in tree order."""
     n = min(TOP, _count(true))
     if n == 0:

@@ -42,7 +42,6 @@ from inftda.planning.accuracy import (
     CLASS_STARTS,
     LevelCells,
     LevelMeasures,
-    Numbers,
     area_totals,
     axis_totals,
     class_of,
@@ -57,9 +56,9 @@ from inftda.planning.findings import (
     SizeShares,
     TotalPreview,
     Usable,
+    write_preview_page,
 )
-from inftda.planning.preview_page import write_preview_page
-from inftda.planning.stand_in import StandIn, from_flows, from_totals
+from inftda.planning.stand_in import StandIn, from_flows
 from inftda.privacy.bounds import error_bounds
 from inftda.privacy.noise_plan import Plan, check_delta, make_plan, usual_split
 from inftda.privacy.risk import risk_of
@@ -67,12 +66,11 @@ from inftda.privacy.unit import UNIT, Unit
 from inftda.publication.intervals import Intervals
 from inftda.publication.measurements import measurements_of, noisy_table
 from inftda.publication.reliability import level_use, planned_totals
-from inftda.publication.stated import BETA
-from inftda.publication.summary import guarantee_sentence
+from inftda.publication.summary import BETA, guarantee_sentence
 from inftda.reading import Columns, table_from
 from inftda.reading.columns import COLUMNS
 from inftda.reading.truth import Truth
-from inftda.tree import Axis, Tree, TreeLevel
+from inftda.tree import Axis, Ints, Tree, TreeLevel
 from inftda.util.files import check_file
 from inftda.util.screen import Progress
 
@@ -100,14 +98,6 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     stand_in_level: Annotated[
         str | None,
         Option("Level of its areas, if it is coarser: it is spread over finer ones.", "LEVEL"),
-    ] = None,
-    totals: Annotated[
-        Any,
-        Option(
-            "Public totals of the finest areas (columns named after that level, out, in, perhaps "
-            "within), to make flows up from or to spread a coarser table by.",
-            metavar="FILE",
-        ),
     ] = None,
     epsilon: Annotated[
         float | Sequence[float],
@@ -139,7 +129,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     accountant: Accountant = "auto",
     allow_large_delta: AllowLargeDelta = False,
     runs: Annotated[int, Option("Simulated releases of each setting.")] = 5,
-    seed: Annotated[int, Option("Of made-up flows.")] = 1,
+    seed: Annotated[int, Option("Of the flows of a coarser table between finer areas.")] = 1,
     allow_confidential: Annotated[
         bool,
         Option(
@@ -162,13 +152,16 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     Privacy:
         No budget is used if the given tables are public.
     """
-    if (stand_in is None) == (totals is None) and (stand_in is None or stand_in_level is None):
-        raise InftdaError("give either a public table of flows to stand in, or public totals")
+    if stand_in is None:
+        raise InftdaError(
+            "give `stand_in=`, a public table of flows; without one, `inftda plan` states the "
+            "errors, and `inftda demo --sizes` makes a table up"
+        )
     if not 1 <= runs <= 1000:
         raise InftdaError(f"`runs=` must be from 1 to 1000, got {runs}")
     if html is not None:
-        tables = [Path(one) for one in (stand_in, totals) if isinstance(one, str | Path)]
-        check_file(Path(html), force=force, reads=tables)
+        table = Path(stand_in) if isinstance(stand_in, str | Path) else None
+        check_file(Path(html), force=force, reads=[table])
     first, *others = _several(unit) or [UNIT]
     if any(one.once_per != first.once_per for one in others):
         raise InftdaError(
@@ -176,19 +169,14 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
             "one by one"
         )
     tree = columns.tree(areas, axis=axis, levels=levels, order=order, unit=first)
-    # Planned before anything is made up, so that a wrong setting is reported at once.
+    # Planned before the table is read, so that a wrong setting is reported at once.
     strengths = ("epsilon", epsilon) if rho is None else ("rho", rho)
     budget: dict[str, Any] = {
         "delta": delta, "accountant": accountant, "method": method, "cross_tables": cross_tables,
     }  # fmt: skip
     split = usual_split(method)[0] if split is None else split
     settings = _settings(tree, unit, split, strengths, budget)
-    if stand_in is not None:
-        made = from_flows(
-            tree, stand_in, level=stand_in_level, totals=totals, columns=columns, seed=seed
-        )
-    else:
-        made = from_totals(tree, totals, seed=seed, progress=progress)
+    made = from_flows(tree, stand_in, level=stand_in_level, columns=columns, seed=seed)
     for _, plan in settings:
         check_delta(plan, total=made.counts.total, allowed=allow_large_delta)
     tried = simulate_settings(
@@ -272,9 +260,9 @@ class LevelRun(NamedTuple):
     """
 
     measures: LevelMeasures
-    errors: Numbers
+    errors: Ints
     usable: Usable
-    sizes: Numbers
+    sizes: Ints
 
 
 def _simulate(  # noqa: PLR0913, PLR0917 - private
@@ -316,7 +304,7 @@ def _simulate(  # noqa: PLR0913, PLR0917 - private
 
 def _run(
     counts: Truth, plan: Plan, source: RandomSource, show: Callable[[], None]
-) -> tuple[list[LevelRun], list[Numbers]]:
+) -> tuple[list[LevelRun], list[Ints]]:
     """One simulated release: figures of each planned level, and errors of totals by one axis."""
     tree, planned = counts.tree, {level.index for level in plan.levels}
     drawn = release_counts(counts, plan.account(), source, progress=lambda *_: show())
@@ -358,14 +346,14 @@ def level_run(cells: LevelCells, known: Intervals) -> LevelRun:
     )
 
 
-def quantiles(errors: Numbers) -> Numbers:
+def quantiles(errors: Ints) -> Ints:
     """Median and 95 % quantile, errors that occur; 0 without any."""
     if not len(errors):
         return np.zeros(len(_SHARES), np.int64)
     return np.asarray(np.quantile(errors, _SHARES, method="inverted_cdf"), np.int64)
 
 
-def mean_errors(runs: Sequence[Numbers]) -> list[int]:
+def mean_errors(runs: Sequence[Ints]) -> list[int]:
     """Mean over the runs of each quantile, rounded up."""
     return [ceil(mean) for mean in np.mean(runs, axis=0)]
 
@@ -380,11 +368,11 @@ def mean_usable(runs: Sequence[Usable]) -> Usable:
     return Usable(smallest, float(numbers), float(trips))
 
 
-def size_shares(runs: Sequence[Numbers]) -> tuple[SizeShares, ...]:
+def size_shares(runs: Sequence[Ints]) -> tuple[SizeShares, ...]:
     """Shares of each size class that occurs, over all runs."""
     published, false, true, lost = np.sum(runs, axis=0)
 
-    def share(part: Numbers, whole: Numbers, at: int) -> float | None:
+    def share(part: Ints, whole: Ints, at: int) -> float | None:
         return float(part[at] / whole[at]) if whole[at] >= MIN_SIMULATED else None
 
     return tuple(
@@ -415,7 +403,7 @@ def _level(level: TreeLevel, bound: int, runs: Sequence[LevelRun]) -> LevelPrevi
     )
 
 
-def _total(axis: Axis, depth: int, runs: Sequence[Numbers], within: int | None) -> TotalPreview:
+def _total(axis: Axis, depth: int, runs: Sequence[Ints], within: int | None) -> TotalPreview:
     """Totals of one level of an axis, from their errors in each run."""
     return TotalPreview(
         axis=axis.name,

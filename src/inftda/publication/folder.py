@@ -34,7 +34,7 @@ from inftda.publication.parquet import row_groups
 from inftda.tree import Axis, Tree
 from inftda.tree.hierarchy import Hierarchy
 from inftda.tree.places import MAX_NAME, Places
-from inftda.util.files import JUNK, MANIFEST_FILE, is_plain
+from inftda.util.files import JUNK, MANIFEST_FILE, check_own, is_plain
 from inftda.util.formats import GET_AGAIN
 from inftda.util.tabular import as_arrow, repeated
 
@@ -227,17 +227,13 @@ def _read_areas(file: Path) -> Hierarchy:
 def check_release(folder: Path) -> None:
     """Refuse a folder that is no release or holds other files, and so must not be replaced."""
     try:
-        others = unexpected_files(folder, Manifest.read(folder / MANIFEST_FILE))
+        manifest = Manifest.read(folder / MANIFEST_FILE)
     except ReleaseError as problem:
         raise ReleaseError(
             f"{str(folder)!r} is not replaced: {problem}; choose another folder, or remove this "
             "one yourself if nobody needs it"
         ) from None
-    if others:
-        raise ReleaseError(
-            f"{str(folder)!r} is not replaced: {others[0]!r} in it is not part of a release; "
-            "move it elsewhere or choose another folder"
-        )
+    check_own(folder, {MANIFEST_FILE, SIGNATURE_FILE, *manifest.files, *JUNK}, "a release")
 
 
 def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from inftda.errors import ReleaseError
 from inftda.publication.manifest import DAMAGED
 from inftda.publication.query import FLOW
-from inftda.tree import Cells, Tree, TreeLevel
+from inftda.tree import Areas, Cells, Tree, TreeLevel
 from inftda.util.formats import GET_AGAIN
 from inftda.util.tabular import as_arrow, as_numpy, find_texts
 
@@ -33,15 +33,6 @@ ROW_GROUP: Final = 1 << 20
 CODE: Final = pa.dictionary(pa.int32(), pa.string())
 #: Largest number of bytes of a number in a row, and of the metadata of a column chunk.
 _NUMBER, _CHUNK = 16, 1 << 12
-
-Areas = tuple[NDArray[np.int32], ...]
-
-
-def leaf_areas(tree: Tree, table: pa.Table) -> Areas:
-    """int32 for each axis: finest areas of the rows of a table by number, -1 if unknown."""
-    codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
-    columns = [table.column(axis.name) for axis in tree.axes]
-    return tuple(map(numbers_of, columns, codes))
 
 
 def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Cells) -> None:
@@ -65,20 +56,27 @@ def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Cells) -> None:
 
 
 def read_flows(source: pa.Table | Path, tree: Tree, *, n_flows: int = 0) -> Cells:
-    """Read released leaves from a table or its file, which must hold nothing else.
+    """Read released leaves from a table or its file; see `flow_parts`."""
+    return join_flows(tree, flow_parts(source, tree, n_flows))
+
+
+def join_flows(tree: Tree, parts: Iterable[Cells]) -> Cells:
+    """Released leaves of some parts, or of none."""
+    return Cells.join([Cells(_nowhere(tree), np.zeros(0, np.int64)), *parts])
+
+
+def flow_parts(source: pa.Table | Path, tree: Tree, n_flows: int) -> Iterator[Cells]:
+    """Yield the released leaves of a table, or by row group of its file, which hold nothing else.
 
     A file with more rows than the manifest states (`n_flows`) is refused unread.
     """
-    groups: Iterable[tuple[pa.Table, Areas]]
-    if isinstance(source, Path):
-        groups = flow_groups(source, tree, n_flows)
-    else:
-        groups = [(source, _known_areas(tree, source))]
-    blocks = [(_nowhere(tree), np.zeros(0, np.int64))]
+    groups: Iterable[tuple[pa.Table, Areas]] = (
+        flow_groups(source, tree, n_flows)
+        if isinstance(source, Path)
+        else ((table, known_areas(tree, table)) for table in (source,))
+    )
     for rows, areas in groups:
-        blocks.append((areas, as_numpy(rows.column(FLOW).combine_chunks())))
-    every, flow = zip(*blocks, strict=True)
-    return Cells(tuple(map(np.concatenate, zip(*every, strict=True))), np.concatenate(flow))
+        yield Cells(areas, as_numpy(rows.column(FLOW).combine_chunks()))
 
 
 def check_flows(path: Path, tree: Tree, n_flows: int) -> None:
@@ -101,7 +99,7 @@ def flow_groups(path: Path, tree: Tree, n_flows: int) -> Iterator[tuple[pa.Table
     """Yield the rows of a file of flows and their areas by row group; each cell once, in order."""
     last = _nowhere(tree)
     for rows in row_groups(path, *_expected(tree), most_rows=n_flows):
-        areas = _known_areas(tree, rows)
+        areas = known_areas(tree, rows)
         cells = tuple(map(np.append, last, areas))
         if not is_ascending(order_keys(tree, cells)):
             raise ReleaseError(f"{path.name} does not have each cell once and in order; {DAMAGED}")
@@ -109,16 +107,18 @@ def flow_groups(path: Path, tree: Tree, n_flows: int) -> Iterator[tuple[pa.Table
         yield rows, areas
 
 
-def _known_areas(tree: Tree, rows: pa.Table) -> Areas:
-    """Find the areas of some rows, all of which must be areas of the tree."""
-    areas = leaf_areas(tree, rows)
-    for axis, numbers in zip(tree.axes, areas, strict=True):
-        if (numbers < 0).any():
+def known_areas(tree: Tree, rows: pa.Table) -> Areas:
+    """int32 for each axis: finest areas of some rows, all of which must be areas of the tree."""
+    areas = []
+    for axis in tree.axes:
+        codes = axis.hierarchy.codes(axis.hierarchy.depth)
+        areas.append(numbers_of(rows.column(axis.name), codes))
+        if (areas[-1] < 0).any():
             raise ReleaseError(
                 f"the released table has a code on axis {axis.name!r} that is not among its "
                 f"areas; {DAMAGED}"
             )
-    return areas
+    return tuple(areas)
 
 
 def _expected(tree: Tree) -> tuple[pa.Schema, list[pa.StringArray]]:

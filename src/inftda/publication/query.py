@@ -1,14 +1,11 @@
 """Sums of released flows over areas of any level, as Arrow, pandas, polars or geopandas.
 
-Every coarser number is the sum of the finest ones, so all answers are consistent. DuckDB sums them
-up in a `Workspace`, which can open the flows and no other file.
+Every coarser number is the sum of the finest ones, so all answers are consistent.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -18,16 +15,11 @@ from numpy.typing import NDArray
 from inftda.areas.locations import Gazetteer, short_way
 from inftda.areas.polygons import shapely
 from inftda.errors import MissingExtraError, ReleaseError
-from inftda.publication.manifest import DAMAGED
-from inftda.publication.measured import Ends
+from inftda.publication.measured import Ends, keys_of
 from inftda.publication.reliability import GRADES, grades
-from inftda.tree import DESTINATION, ORIGIN
+from inftda.tree import DESTINATION, ORIGIN, Areas, Ints
 from inftda.tree.groupings import LEFT_OUT, Grouping
-from inftda.util.files import FLOWS_FILE
 from inftda.util.tabular import as_arrow
-
-if TYPE_CHECKING:
-    from inftda.reading.workspace import Workspace
 
 FLOW, LISTED, LOW, HIGH, GRADE = "flow", "listed", "low", "high", "grade"
 TableFormat = Literal["arrow", "pandas", "polars"]
@@ -36,75 +28,60 @@ FlowFormat = Literal["arrow", "pandas", "polars", "geopandas"]
 
 
 def sum_flows(
-    table: pa.Table | Path, asked: Sequence[Grouping], values: Sequence[str] = (FLOW,)
+    parts: Iterable[tuple[Areas, Sequence[Ints]]], names: Sequence[str], asked: Sequence[Grouping]
 ) -> pa.Table:
-    """Sum up flows by the groups of each axis, in their order.
+    """Sum up numbers between finest areas by the groups of each axis, in their order.
 
-    `table` has the leaf flows, and `values` are the columns to sum up.
+    Args:
+        parts: int32 finest areas, for each axis, and columns of int64 numbers; part by part.
+        names: of the columns of numbers.
+        asked: grouping of each axis.
     """
-    with open_flows(table) as workspace:
-        shown, joins, kept = [], [], ["true"]
-        for number, axis in enumerate(asked):
-            if not axis.is_shown and not (axis.group < 0).any():
-                continue
-            view = f"axis_{number}"
-            workspace.register(view, _lookup(axis))
-            joins.append(f'JOIN {view} ON flows.{quoted(axis.name)} = {view}."finest"')
-            kept.append(f'{view}."place" >= 0')
-            if axis.is_shown:
-                shown.append(f'{view}."place" AS {quoted(axis.name)}')
-        # If no axis is shown, the answer has one row, and the sum of no rows is 0.
-        sums = [f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in map(quoted, values)]
-        columns = ", ".join([*shown, *sums])
-        query = (
-            f"SELECT {columns} FROM flows {' '.join(joins)} "  # noqa: S608 - names are quoted
-            f"WHERE {' AND '.join(kept)} GROUP BY ALL ORDER BY ALL"
-        )
-        found = workspace.fetch(query)
-    codes = {axis.name: axis.codes.take(as_arrow(axis.order)) for axis in asked if axis.is_shown}
-    return pa.table(
-        {
-            name: codes[name].take(column.combine_chunks()) if name in codes else column
-            for name, column in zip(found.column_names, found.columns, strict=True)
-        }
+    shown = [axis for axis in asked if axis.is_shown]
+    known = [_added(*_placed(areas, values, asked)) for areas, values in parts]
+    # One row if no axis is shown, and the sum of no numbers is 0.
+    none = (
+        [np.zeros(0, np.int32)] * len(shown),
+        [np.zeros(0 if shown else 1, np.int64)] * len(names),
     )
-
-
-@contextmanager
-def open_flows(table: pa.Table | Path) -> "Iterator[Workspace]":
-    """Open a workspace with the leaf flows as the table `flows`."""
-    import duckdb  # noqa: PLC0415 - 0.1 s that writing a release need not pay
-
-    from inftda.reading.workspace import Workspace, pattern, quote  # noqa: PLC0415 - slow to import
-
-    files = [] if isinstance(table, pa.Table) else [table.absolute()]
-    try:
-        with Workspace(files) as workspace:
-            if isinstance(table, pa.Table):
-                workspace.register("flows", table)
-            for file in files:
-                rows = f"read_parquet({quote(pattern(file))})"
-                workspace.run(f"CREATE TEMP VIEW flows AS SELECT * FROM {rows}")  # noqa: S608 - quoted
-            yield workspace
-    except (duckdb.Error, RuntimeError):  # the latter for names that are not text
-        raise ReleaseError(
-            f"{FLOWS_FILE} cannot be read as flows between these areas; {DAMAGED}"
-        ) from None
-
-
-def _lookup(axis: Grouping) -> pa.Table:
-    """Table of finest areas: code, and position of the group in the order of groups."""
-    hierarchy = axis.axis.hierarchy
-    place = np.empty(len(axis.order) + 1, np.int32)
-    place[axis.order], place[LEFT_OUT] = np.arange(len(axis.order)), LEFT_OUT
-    return pa.table(
-        {"finest": hierarchy.codes(hierarchy.depth), "place": as_arrow(place[axis.group])}
+    places, sums = (
+        [np.concatenate(of) for of in zip(*some, strict=True)]
+        for some in zip(none, *known, strict=True)
     )
+    places, sums = _added(places, sums)
+    codes = {
+        axis.name: axis.codes.take(as_arrow(axis.order[place]))
+        for axis, place in zip(shown, places, strict=True)
+    }
+    return pa.table(codes | dict(zip(names, map(as_arrow, sums), strict=True)))
 
 
-def quoted(name: str) -> str:
-    """Quote a column name for SQL."""
-    return '"' + name.replace('"', '""') + '"'
+def _placed(
+    areas: Areas, values: Sequence[Ints], asked: Sequence[Grouping]
+) -> tuple[list[NDArray[np.int32]], list[Ints]]:
+    """Cells that are not left out: places of their groups on the shown axes, and numbers."""
+    is_kept, shown = np.ones(len(areas[0]), bool), []
+    for axis, finest in zip(asked, areas, strict=True):
+        place = np.empty(len(axis.order) + 1, np.int32)
+        place[axis.order], place[LEFT_OUT] = np.arange(len(axis.order)), LEFT_OUT
+        here = place[axis.group][finest]
+        is_kept &= here >= 0
+        shown += [here] if axis.is_shown else []
+    rows = slice(None) if is_kept.all() else is_kept
+    return [here[rows] for here in shown], [of[rows] for of in values]
+
+
+def _added(
+    places: Sequence[NDArray[np.int32]], values: Sequence[Ints]
+) -> tuple[list[NDArray[np.int32]], list[Ints]]:
+    """Cells of the same places added up, in the order of places."""
+    key = keys_of(places) if places else np.zeros(len(values[0]), np.int64)
+    if key.max(initial=0) < 1 << 16:
+        key = key.astype(np.uint16)  # numpy sorts these by their digits
+    order = np.argsort(key, kind="stable")
+    first = np.flatnonzero(np.diff(key[order].astype(np.int64), prepend=-1))
+    sums = [np.add.reduceat(of[order], first) if len(first) else of[:0] for of in values]
+    return [of[order[first]] for of in places], sums
 
 
 def with_names(table: pa.Table, asked: Sequence[Grouping]) -> pa.Table:

@@ -7,7 +7,7 @@ released numbers and public parameters; nothing here sees true counts.
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -43,7 +43,8 @@ from inftda.publication.measurements import (
 from inftda.publication.parquet import (
     check_flows,
     flow_groups,
-    read_flows,
+    flow_parts,
+    join_flows,
     write_flows,
 )
 from inftda.publication.reliability import (
@@ -60,7 +61,8 @@ from inftda.publication.totals import (
     totals_by_level,
 )
 from inftda.tree import DESTINATION, ORIGIN, Cells, Tree
-from inftda.tree.groupings import Grouping, asked_for, groupings
+from inftda.tree.groupings import Grouping, asked_for
+from inftda.util.exact_numbers import exact_sum
 from inftda.util.files import FLOWS_FILE, MANIFEST_FILE
 from inftda.util.formats import GET_AGAIN
 from inftda.util.screen import Grid, card
@@ -155,7 +157,8 @@ class Release:
             totals = self.totals_of(asked[axis].name)
             found = sum_totals(asked, axis, totals[asked[axis].axis.hierarchy.depth])
         else:
-            found = query.sum_flows(self.table, asked)
+            parts = ((areas, [value]) for areas, value in self._parts())
+            found = query.sum_flows(parts, [query.FLOW], asked)
         if intervals:
             found = self.with_intervals(found, asked)
         found = query.largest(query.graded(found, at_least), top)
@@ -234,13 +237,10 @@ class Release:
 
     @cached_property
     def _totals_by_axis(self) -> dict[str, dict[int, AreaTotals]]:
-        found = {}
+        found, leaves = {}, self.leaves()
         for number, axis in enumerate(self.tree.axes):
-            hierarchy, depth = axis.hierarchy, axis.hierarchy.depth
-            asked = groupings(self.tree, {axis.name: hierarchy.level_name(depth)})
-            sums = query.sum_flows(self.table, asked)
-            listed = np.zeros(hierarchy.n_areas(depth), np.int64)
-            listed[asked[number].numbers(sums)] = sums.column(query.FLOW).to_numpy()
+            listed = np.zeros(axis.hierarchy.n_areas(axis.hierarchy.depth), np.int64)
+            np.add.at(listed, leaves.areas[number], leaves.value)
             measured = self._measured_totals(number)
             found[axis.name] = totals_by_level(self.tree, number, listed, measured)
         return found
@@ -280,12 +280,19 @@ class Release:
 
     def leaves(self) -> Cells:
         """Flows between finest areas, with areas by number."""
-        found = read_flows(self.table, self.tree, n_flows=self.manifest.n_flows)
-        if found.value.min(initial=0) < 0:
-            raise ReleaseError(
-                f"the release has negative numbers, which inftda does not release; {DAMAGED}"
-            )
-        return found
+        return join_flows(self.tree, self._parts())
+
+    def _parts(self) -> Iterator[Cells]:
+        """The leaves, by row group of their file."""
+        total = 0
+        for cells in flow_parts(self.table, self.tree, self.manifest.n_flows):
+            total += exact_sum(cells.value)
+            if cells.value.min(initial=0) < 0 or total >= 1 << 63:
+                raise ReleaseError(
+                    "the release has negative numbers, or larger ones than inftda releases; "
+                    f"{DAMAGED}"
+                )
+            yield cells
 
     @property
     def has_measurements(self) -> bool:

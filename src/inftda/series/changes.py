@@ -30,12 +30,12 @@ from inftda.errors import ReleaseError
 from inftda.estimates.estimate import ESTIMATE, Estimate
 from inftda.noise.distribution import Noise
 from inftda.noise.tails import Tail
-from inftda.publication.measured import Areas, find_rows, keys_of, measured_at
+from inftda.publication.measured import find_rows, keys_of, measured_at
 from inftda.publication.query import FLOW, TableFormat, converted
 from inftda.publication.release import Release
-from inftda.series.common import CommonAreas, Links, Numbers, common_areas
+from inftda.series.common import CommonAreas, Links, common_areas
 from inftda.series.series import check_comparable, guarantees
-from inftda.tree import TreeLevel
+from inftda.tree import Areas, Ints, TreeLevel
 from inftda.tree.groupings import asked_for
 from inftda.util.screen import Grid, Part, card
 from inftda.util.tabular import as_arrow, find_texts, texts
@@ -131,7 +131,7 @@ class _Evidence(NamedTuple):
     high_draws: NDArray[np.int32]
     is_measured: NDArray[np.bool_]
     noises: tuple[Noise, ...]
-    cells: Numbers
+    cells: Ints
 
 
 class _Measured(NamedTuple):
@@ -145,7 +145,7 @@ class _Measured(NamedTuple):
     """
 
     areas: Areas
-    value: Numbers
+    value: Ints
     noise: Noise | None
     level: TreeLevel | None = None
 
@@ -163,14 +163,14 @@ class _Asked(NamedTuple):
     levels: Mapping[str, str]
     common: tuple[CommonAreas, ...]
 
-    def numbers(self, common: Sequence[Numbers]) -> Numbers:
+    def numbers(self, common: Sequence[Ints]) -> Ints:
         """One number for each combination of common areas."""
         number = np.zeros(len(common[0]), np.int64)
         for areas, here in zip(self.common, common, strict=True):
             number = number * len(areas.codes) + here
         return number
 
-    def areas_at(self, number: Numbers) -> list[Numbers]:
+    def areas_at(self, number: Ints) -> list[Ints]:
         """The common areas with these numbers."""
         found = []
         for areas in reversed(self.common):
@@ -178,9 +178,9 @@ class _Asked(NamedTuple):
             found.append(here)
         return found[::-1]
 
-    def nodes(self, side: int, number: Numbers) -> tuple[Numbers, Areas]:
+    def nodes(self, side: int, number: Ints) -> tuple[Ints, Areas]:
         """Areas of an edition that make up numbers: position of each, and its areas."""
-        position, found = np.arange(len(number)), list[Numbers]()
+        position, found = np.arange(len(number)), list[Ints]()
         for areas, here in zip(self.common, self.areas_at(number), strict=True):
             inside, area = areas.expand(side, here[position])
             position, found = position[inside], [*(one[inside] for one in found), area]
@@ -313,8 +313,8 @@ class _Shown(NamedTuple):
         ends: lower and upper ends of intervals, if they were asked for.
     """
 
-    number: Numbers
-    value: Numbers
+    number: Ints
+    value: Ints
     ends: tuple[Floats, Floats] | None
 
 
@@ -361,20 +361,20 @@ def _shown(
     return found
 
 
-def _different(*numbers: Numbers) -> Numbers:
+def _different(*numbers: Ints) -> Ints:
     """All different numbers, in order."""
     every = np.sort(np.concatenate(numbers))  # many times faster than `np.unique`
     return every[np.diff(every, prepend=-1) > 0]
 
 
-def _looked_up(number: Numbers, known: Numbers, value: Numbers) -> Numbers:
+def _looked_up(number: Ints, known: Ints, value: Ints) -> Ints:
     """Values of numbers, 0 where there is none."""
     found = np.zeros(len(number), np.int64)
     found[np.searchsorted(number, known)] = value
     return found
 
 
-def _evidence(release: Release, asked: _Asked, side: int, number: Numbers) -> _Evidence:
+def _evidence(release: Release, asked: _Asked, side: int, number: Ints) -> _Evidence:
     """Return the bounds on some numbers from the measurements of an edition."""
     tree = release.tree
     tables = _tables(release, [asked.levels[axis.name] for axis in tree.axes])
@@ -436,8 +436,8 @@ def _tables(release: Release, levels: Sequence[str]) -> list[_Measured]:
 
 
 def _decided(
-    number: Numbers,
-    values: Sequence[Numbers],
+    number: Ints,
+    values: Sequence[Ints],
     known: Sequence[_Evidence],
     rate: float,
 ) -> tuple[Floats, Floats, NDArray[np.int8]]:
@@ -460,7 +460,7 @@ def _decided(
 
 
 def _by_ends(
-    number: Numbers, values: Sequence[Numbers], shown: Sequence[_Shown], rate: float
+    number: Ints, values: Sequence[Ints], shown: Sequence[_Shown], rate: float
 ) -> tuple[Floats, Floats, NDArray[np.int8]]:
     """Return ends and verdicts of sums that were not measured, from the intervals of both.
 
@@ -486,7 +486,7 @@ def _by_ends(
     return np.where(is_known, low, -np.inf), np.where(is_known, high, np.inf), verdict
 
 
-def _verdicts(change: Numbers, chance: Floats, rate: float, n_cells: int) -> NDArray[np.int8]:
+def _verdicts(change: Ints, chance: Floats, rate: float, n_cells: int) -> NDArray[np.int8]:
     """Verdicts of Benjamini and Hochberg; every number that could be shown counts as a test."""
     ordered = np.sort(chance)
     passed = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / n_cells)
@@ -498,7 +498,7 @@ def _verdicts(change: Numbers, chance: Floats, rate: float, n_cells: int) -> NDA
 
 def _tested(
     apart: Floats,
-    shown: Numbers,
+    shown: Ints,
     draws: tuple[NDArray[np.int32], NDArray[np.int32]],
     known: Sequence[_Evidence],
     missed: Floats,

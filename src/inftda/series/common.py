@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
+from inftda.tree import Ints
 from inftda.tree.hierarchy import Hierarchy
 from inftda.util.tabular import as_arrow, find_texts, read_strings, texts
 
-Numbers = NDArray[np.int64]
 #: Codes of a finest area and of its successor.
 Links = Sequence[tuple[str, str]]
 _SHOWN = 5
@@ -36,9 +35,9 @@ class CommonAreas:
     """
 
     codes: pa.StringArray
-    of: tuple[Numbers, Numbers]
+    of: tuple[Ints, Ints]
 
-    def expand(self, side: int, common: Numbers) -> tuple[Numbers, Numbers]:
+    def expand(self, side: int, common: Ints) -> tuple[Ints, Ints]:
         """Areas of an edition that make up common areas: position in `common`, and area."""
         order = np.argsort(self.of[side], kind="stable")
         sizes = np.bincount(self.of[side], minlength=len(self.codes))

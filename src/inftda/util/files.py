@@ -235,32 +235,18 @@ def check_file(out: Path, *, force: bool = False, reads: Iterable[Path | None] =
 
 
 def check_unpublished(out: Path, *, around: Path | None = None) -> None:
-    """Refuse to write into a release or an estimate.
+    """Refuse to write into a release or an estimate, also through links.
 
     The search begins at `around`: at `out` itself, unless `out` may be replaced.
     """
-    folder = published_around(around or out)
-    if folder is not None:
-        raise ReleaseError(
-            f"{str(out)!r} lies in the release folder or estimate {str(folder)!r}, which stays "
-            "as it was published; write it elsewhere"
-        )
-
-
-def published_around(path: Path, *known: str | Path) -> Path | None:
-    """Find the release or estimate that a path is or lies in, also through links.
-
-    Folders in `known` count as releases in any case.
-    """
-    resolved = path.resolve()
+    resolved = (around or out).resolve()
     for folder in (resolved, *resolved.parents):
-        if not folder.exists():
-            continue
-        is_known = any(Path(release).exists() and folder.samefile(release) for release in known)
         has_table = any((folder / name).exists() for name in (FLOWS_FILE, ESTIMATE_FILE))
-        if is_known or (has_table and (folder / MANIFEST_FILE).exists()):
-            return folder
-    return None
+        if has_table and (folder / MANIFEST_FILE).exists():
+            raise ReleaseError(
+                f"{str(out)!r} lies in the release folder or estimate {str(folder)!r}, which stays "
+                "as it was published; write it elsewhere"
+            )
 
 
 def bring_back(out: Path) -> None:

@@ -1,17 +1,18 @@
 """Output for a terminal or a notebook: results as text or HTML, and progress.
 
 Progress of a release shows the work of a level, which follows from the released level above, and
-nothing else. The bar disappears when the work is done. Names of areas and columns come from files,
+nothing else. Names of areas and columns come from files,
 so control characters and HTML in them are escaped.
 """
 
 import json
 import os
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager
 from html import escape
 from importlib import import_module
 from typing import Any, Final, NamedTuple, Self
@@ -23,7 +24,7 @@ Progress = Callable[[str, int, int], None]
 #: Variable that asks for progress as lines, and the sign that such a line starts with.
 TOLD: Final = "INFTDA_PROGRESS"
 MARK: Final = "\x1e"
-#: Seconds between two changes of the line in a notebook.
+#: Seconds between two changes of the line.
 _PAUSE: Final = 0.1
 #: Width of the labels in front of sentences.
 _LABEL: Final = 12
@@ -40,9 +41,9 @@ def _code(number: int) -> str:
 
 @contextmanager
 def following(progress: Progress | bool | None) -> Iterator[Progress]:  # noqa: FBT001 - True is a word here
-    """Provide a callback for progress; True stands for a progress bar."""
+    """Provide a callback for progress; True shows it."""
     if progress is True:
-        with Meter("draws", shown=True) as meter:
+        with metered("draws") as meter:
             yield meter
     else:
         yield progress or no_progress
@@ -52,89 +53,59 @@ def no_progress(what: str, done: int, total: int) -> None:
     """Show nothing."""
 
 
-class Meter:
-    """A progress bar; call it with the name of the work, the work done and all work.
-
-    On a terminal the bar is on standard error, in a notebook it is a line below the cell, a program
-    that sets `TOLD` gets lines, and elsewhere there is none. Work is counted in some `unit`.
-    """
-
-    def __init__(self, unit: str, *, shown: bool) -> None:
-        view = _lines if TOLD in os.environ else _terminal_bar
-        view = _notebook_line if _is_notebook() else view
-        self._view = view(unit) if shown else nullcontext(no_progress)
-        self._stack = ExitStack()
-        self._show: Progress = no_progress
-
-    def __enter__(self) -> Self:
-        self._show = self._stack.enter_context(self._view)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        """Move the bar; work of size 0 is complete at once."""
-        self._show(printable(what), done if total else 1, max(total, 1))
-
-
 @contextmanager
-def _terminal_bar(unit: str) -> Iterator[Progress]:
-    """A bar by rich, if standard error is a terminal."""
-    from rich import progress as rich  # noqa: PLC0415 - only when something is shown
-    from rich.console import Console  # noqa: PLC0415
+def metered(unit: str, *, shown: bool = True) -> Iterator[Progress]:
+    """Show progress in a line that is gone when the work is done; work is counted in some `unit`.
 
-    console = Console(stderr=True)
-    if not console.is_terminal:  # a bar that is only disabled would still end with a blank line
+    On a terminal the line is on standard error, in a notebook it is below the cell, a program that
+    sets `TOLD` gets lines of JSON, and elsewhere there is none.
+    """
+    write, due = _writer() if shown else None, 0.0
+    if write is None:
         yield no_progress
         return
-    columns = (
-        rich.TextColumn("{task.description}", markup=False),
-        rich.BarColumn(),
-        rich.MofNCompleteColumn(),
-        rich.TextColumn(unit),
-        rich.TimeElapsedColumn(),
-    )
-    with rich.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=None)
-        yield lambda what, done, total: bar.update(
-            task, description=what, completed=done, total=total
-        )
-
-
-@contextmanager
-def _notebook_line(unit: str) -> Iterator[Progress]:
-    """A line of plain text below the cell: bars of rich need a library of widgets."""
-    display: Any = import_module("IPython.display").display  # it is loaded already
-    line = display({"text/plain": "reading"}, raw=True, display_id=True)
-    due = 0.0
-
-    def show(what: str, done: int, total: int) -> None:
-        nonlocal due
-        if line is not None and (done == total or time.monotonic() >= due):
-            due = time.monotonic() + _PAUSE
-            line.update({"text/plain": f"{what}: {done:,} of {total:,} {unit}"}, raw=True)
-
-    try:
-        yield show
-    finally:
-        if line is not None:
-            line.update({"text/plain": ""}, raw=True)
-
-
-@contextmanager
-def _lines(unit: str) -> Iterator[Progress]:
-    """Lines on standard error for the program that started this one, not too many of them."""
-    due = 0.0
+    show_line = write
 
     def show(what: str, done: int, total: int) -> None:
         nonlocal due
         if done == total or time.monotonic() >= due:
             due = time.monotonic() + _PAUSE
-            sys.stderr.write(f"{MARK}{json.dumps([what, done, total, unit])}\n")
-            sys.stderr.flush()
+            # Work of size 0 is complete at once.
+            show_line([printable(what), done if total else 1, max(total, 1), unit])
 
-    yield show
+    try:
+        yield show
+    finally:
+        show_line([])
+
+
+def _writer() -> Callable[[Sequence[Any]], object] | None:
+    """What replaces the line of progress, by its parts or by nothing; None if nobody sees one."""
+    if _is_notebook():
+        display: Any = import_module("IPython.display").display  # it is loaded already
+        line = display({"text/plain": "reading"}, raw=True, display_id=True)
+        return line and (lambda parts: line.update({"text/plain": _in_words(parts)}, raw=True))
+    if TOLD in os.environ:
+        return lambda parts: _write_error(f"{MARK}{json.dumps(parts)}\n" if parts else "")
+    if not sys.stderr.isatty():
+        return None
+    width = shutil.get_terminal_size().columns - 1
+
+    def show(text: str) -> None:
+        # The cursor goes back, so that a message takes the place of the line.
+        _write_error(f"\r{text[:width]:<{width}}\r")
+
+    show("reading")
+    return lambda parts: show(_in_words(parts))
+
+
+def _in_words(parts: Sequence[Any]) -> str:
+    return "{}: {:,} of {:,} {}".format(*parts) if parts else ""
+
+
+def _write_error(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
 def _is_notebook() -> bool:

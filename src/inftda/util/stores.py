@@ -353,13 +353,12 @@ def output_folder(
         ) as folder:
             yield folder
         return
-    check_output(out, check=check, force=force)
+    store = _Store.of(str(out), ReleaseError)
     with scratch_folder(_PREFIX, ReleaseError) as scratch:
         (new := scratch / NEW).mkdir(mode=0o700)
         yield new
-        check_output(out, check=check, force=force)
-        store = _Store.of(str(out), ReleaseError)
         try:
+            check_output(out, check=check, force=force)
             store.attempt(lambda: store.send(new), "send the release to")
             tell(placed)
         except (ReleaseError, KeyboardInterrupt) as problem:

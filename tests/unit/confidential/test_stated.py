@@ -3,7 +3,7 @@
 from inftda.pipeline import release
 from inftda.privacy.bounds import error_bounds
 from inftda.privacy.unit import Unit
-from inftda.publication.stated import BETA, level_rows
+from inftda.publication.summary import BETA, level_rows
 
 
 def test_every_measured_level_has_its_noise_and_a_guaranteed_error(od):

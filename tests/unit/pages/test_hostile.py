@@ -9,7 +9,7 @@ from inftda.confidential.compare import compare, write_methods_page
 from inftda.confidential.evaluate import write_confidential_page
 from inftda.noise.bits import SeededSource
 from inftda.pages.report import report
-from inftda.planning.preview_page import write_preview_page
+from inftda.planning.findings import write_preview_page
 from inftda.reading.truth import Truth
 from inftda.tree.hierarchy import Hierarchy
 

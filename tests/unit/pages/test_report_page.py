@@ -15,7 +15,7 @@ from inftda.pipeline import release
 from inftda.privacy.risk import PRECEDENTS, risk_of
 from inftda.privacy.unit import Unit
 from inftda.publication.reliability import use_notes
-from inftda.publication.stated import level_rows
+from inftda.publication.summary import level_rows
 from inftda.reading import Columns
 from inftda.reading.truth import Truth
 

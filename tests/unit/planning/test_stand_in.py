@@ -1,14 +1,12 @@
-"""Stand-ins: given totals are kept, coarse flows stay as they are, bad input is told."""
+"""Stand-ins: coarse flows stay as they are, and who stays in an area mostly stays at home."""
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from inftda.areas.build import build_tree
-from inftda.demo import Country, make_country, nested_areas
+from inftda.demo import Country, make_country, match_trips, nested_areas
 from inftda.errors import InftdaError
-from inftda.planning.nested_gravity import match_trips
-from inftda.planning.stand_in import coarsened, from_flows, from_totals, home_share
+from inftda.planning.stand_in import coarsened, from_flows, home_share
 from inftda.reading import Columns
 from inftda.tree import Tree
 
@@ -21,26 +19,6 @@ def country():
 @pytest.fixture(scope="module")
 def tree(country):
     return Tree.destination_first(country.areas)
-
-
-def totals_of(made, n):
-    areas, count = made.counts.leaves
-    return [np.bincount(axis, count, n).astype(int) for axis in areas]
-
-
-def totals_table(country, *, within=False):
-    areas, n = country.areas, country.areas.n_areas(3)
-    columns = {
-        "municipality": areas.codes(3),
-        "out": np.bincount(country.origin, country.count, n).astype(int),
-        "in": np.bincount(country.destination, country.count, n).astype(int),
-    }
-    if within:
-        is_within = country.origin == country.destination
-        columns["within"] = np.bincount(
-            country.origin[is_within], country.count[is_within], n
-        ).astype(int)
-    return pa.table(columns)
 
 
 def coarse_flows(country, level):
@@ -56,27 +34,11 @@ def coarse_flows(country, level):
     )
 
 
-@pytest.mark.parametrize("within", [True, False])
-def test_made_up_flows_have_the_public_totals(country, tree, within):
-    table = totals_table(country, within=within)
-    made = from_totals(tree, table)
-    out, into = totals_of(made, 40)
-    assert out.tolist() == table.column("out").to_pylist()
-    assert into.tolist() == table.column("in").to_pylist()
-    if within:
-        areas, count = made.counts.leaves
-        stay = areas[0] == areas[1]
-        home = np.bincount(areas[0][stay], count[stay], 40)
-        assert (home >= table.column("within").to_numpy()).all()
-
-
 @pytest.mark.parametrize("level", ["region", "province"])
-@pytest.mark.parametrize("has_totals", [True, False])
-def test_a_spread_table_keeps_its_coarse_flows(country, tree, level, has_totals):
+def test_a_spread_table_keeps_its_coarse_flows(country, tree, level):
     coarse = coarse_flows(country, country.areas.level_of(level))
-    totals = totals_table(country) if has_totals else None
     columns = Columns(repeated_rows="add")
-    made = from_flows(tree, coarse, level=level, totals=totals, columns=columns)
+    made = from_flows(tree, coarse, level=level, columns=columns)
     top = Tree.destination_first(coarsened(country.areas, country.areas.level_of(level)))
     again = from_flows(top, coarse, columns=columns).counts
     above = country.areas.ancestor(3, country.areas.level_of(level))
@@ -85,7 +47,7 @@ def test_a_spread_table_keeps_its_coarse_flows(country, tree, level, has_totals)
     for found, wanted in zip(back.leaves[0], again.leaves[0], strict=True):
         assert found.tolist() == wanted.tolist()
     assert back.leaves[1].tolist() == again.leaves[1].tolist()
-    assert ("Zipf" in made.words) is not has_totals
+    assert "Zipf" in made.words
 
 
 def test_who_stays_in_a_coarse_area_stays_at_home_as_the_nested_model_says():
@@ -99,46 +61,6 @@ def test_who_stays_in_a_coarse_area_stays_at_home_as_the_nested_model_says():
         home = made.count[made.origin == made.destination].sum()
         # Who goes further comes home by chance now and then.
         assert abs(home / made.count[is_within].sum() - home_share(level, 3)) < 0.02
-
-
-def test_totals_need_not_be_whole_nor_of_one_sum(country, tree):
-    table = totals_table(country)
-    halves = {name: table.column(name) for name in table.column_names}
-    halves["out"] = table.column("out").to_numpy() * 0.5
-    made = from_totals(tree, halves)
-    assert made.counts.total == round(halves["out"].sum())
-    out, into = totals_of(made, 40)
-    assert (np.abs(out - halves["out"]) < 1).all()
-    assert (np.abs(into - table.column("in").to_numpy() / 2) < 2).all()
-
-
-def bad(country, **changed):
-    table = {name: totals_table(country).column(name).to_pylist()
-             for name in ("municipality", "out", "in")}  # fmt: skip
-    table |= changed
-    return {name: column for name, column in table.items() if column is not None}
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"in": None}, "no column 'in'"),
-        ({"out": ["x"] * 40}, "'out'.*must be numbers"),
-        ({"out": [-1] * 40}, "from 0 up"),
-        ({"out": [0] * 40}, "no trips"),
-        ({"municipality": ["zz"] * 40}, "one row for each of the 40 areas"),
-    ],
-)
-def test_bad_totals_are_told(country, tree, change, words):
-    with pytest.raises(InftdaError, match=words):
-        from_totals(tree, bad(country, **change))
-
-
-def test_totals_make_flows_between_the_same_areas_only(country):
-    other = {"state": ["a", "b"]}
-    tree = build_tree(axis={"origin": country.areas, "destination": other})
-    with pytest.raises(InftdaError, match="same areas"):
-        from_totals(tree, totals_table(country))
 
 
 def test_a_coarser_table_needs_its_level(country, tree):

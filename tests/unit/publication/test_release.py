@@ -117,10 +117,11 @@ def test_what_a_release_does_not_have_is_told(arguments, says):
         release.flows(**arguments)
 
 
-def test_negative_flows_are_refused():
+@pytest.mark.parametrize("factor", [-1, 2**55])
+def test_flows_that_no_release_has_are_refused(factor):
     made, _ = make_release(OD)
     *codes, flow = made.table.columns
-    table = pa.table([*codes, pc.negate(flow)], schema=made.table.schema)
+    table = pa.table([*codes, pc.multiply(flow, factor)], schema=made.table.schema)
     with pytest.raises(ReleaseError, match="negative numbers"):
         replace(made, table=table).leaves()
 
