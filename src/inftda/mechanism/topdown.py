@@ -11,7 +11,7 @@ Privacy:
     mechanism of this kind. See docs/guarantee.md.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
 from typing import Any, Final, NamedTuple
@@ -46,13 +46,18 @@ class Outcome(NamedTuple):
 
     Attributes:
         leaves: released leaves.
-        noisy: all noisy counts in the order they were drawn, table after table; a generator.
+        measured: noisy counts of the total, if it is noisy, and of each step, table after table.
         seed: the public seed, which decided ties.
     """
 
     leaves: Any
-    noisy: Iterable[MeasuredTable]
+    measured: Sequence[Iterable[MeasuredTable]]
     seed: bytes
+
+    @property
+    def noisy(self) -> Iterator[MeasuredTable]:
+        """All noisy counts in the order they were drawn."""
+        return chain.from_iterable(self.measured)
 
 
 def release_counts(
@@ -117,7 +122,7 @@ def top_down(
         cells, noisy = carry_out(step, totals, cells, secret, words_of(seed))
         drawn.append(noisy)
     account.finish()
-    return Outcome(cells, chain.from_iterable(drawn), seed)
+    return Outcome(cells, drawn, seed)
 
 
 def step_to(level: TreeLevel, tree: Tree, account: Account) -> Step:

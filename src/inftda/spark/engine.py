@@ -189,7 +189,7 @@ class RunningSpark:
 
         Released nodes are on the driver while there are few. After that they are cells (see
         `tasks`) that the executors keep, from one partition to the next in group order. Noisy
-        counts stay with the executors until they are iterated over.
+        counts stay with the executors, and are read from there whenever they are iterated over.
         """
         pool = ThreadPool(available_cores())
         total = 0
@@ -223,7 +223,7 @@ class RunningSpark:
             progress(step.level.name, 0, 1)
             cells = self._divide(parents, truth, division)
             progress(step.level.name, 1, 1)
-            return _of_kind(cells, tasks.CHILDREN), _noisy_counts(cells, division)
+            return _of_kind(cells, tasks.CHILDREN), NoisyCounts(cells, division)
 
         drawn = top_down(truth, account, source, take_step)
         if isinstance(drawn.leaves, Cells):
@@ -263,17 +263,23 @@ class RunningSpark:
         return divided
 
 
-def _noisy_counts(cells: DataFrame, division: Division) -> Iterator[MeasuredTable]:
-    """Noisy counts of a step, table after table."""
-    step, whole = division.step, {one.depths: one for one in division.totals}
-    kinds = {one.depths: kind for kind, one in enumerate(step.by_rows)}
-    for one in (step.children, *step.cross):
-        if one.depths in whole:
-            yield whole[one.depths]
-            continue
-        for part in _one_by_one(_of_kind(cells, kinds[one.depths])):
-            alone = np.ones(len(part.value), np.int64)
-            yield MeasuredTable(one, CellRows(step.level.axis, part.areas, alone), part.value)
+@dataclass(frozen=True)
+class NoisyCounts:
+    """Noisy counts of a step, table after table, read from the executors that keep them."""
+
+    cells: DataFrame
+    division: Division
+
+    def __iter__(self) -> Iterator[MeasuredTable]:
+        step, whole = self.division.step, {one.depths: one for one in self.division.totals}
+        kinds = {one.depths: kind for kind, one in enumerate(step.by_rows)}
+        for one in (step.children, *step.cross):
+            if one.depths in whole:
+                yield whole[one.depths]
+                continue
+            for part in _one_by_one(_of_kind(self.cells, kinds[one.depths])):
+                alone = np.ones(len(part.value), np.int64)
+                yield MeasuredTable(one, CellRows(step.level.axis, part.areas, alone), part.value)
 
 
 def _of_kind(cells: DataFrame, kind: int) -> DataFrame:
