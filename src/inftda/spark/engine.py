@@ -1,6 +1,6 @@
 """The Spark engine, for `release(..., engine=SparkEngine(session))`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,10 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from inftda.errors import InftdaError, ReleaseError
-from inftda.mechanism.data import MeasuredTable, Step
-from inftda.mechanism.intopt import Seed
-from inftda.mechanism.topdown import Outcome, divide_all, top_down
-from inftda.noise.bits import RandomSource, Secret
+from inftda.mechanism.data import MeasuredTable
+from inftda.mechanism.topdown import Division, Outcome, divide_all, top_down
+from inftda.noise.bits import RandomSource
 from inftda.privacy.noise_plan import Account
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns
@@ -25,7 +24,7 @@ from inftda.reading.truth import Truth
 from inftda.spark import tasks
 from inftda.spark.reading import SparkLeaves, read_leaves
 from inftda.spark.session import PARTITIONS, broadcast, carry_out, opened, settings
-from inftda.spark.tasks import Batches, Division, Made
+from inftda.spark.tasks import Batches, Made, SharedDivision
 from inftda.tree import CellRows, Cells, Marginal, Tree, TreeLevel
 from inftda.util.screen import Progress
 from inftda.util.threads import ThreadPool, available_cores
@@ -195,33 +194,21 @@ class RunningSpark:
         total = 0
 
         def take_step(
-            step: Step,
-            totals: Sequence[MeasuredTable],
-            parents: Cells | DataFrame,
-            secret: Secret,
-            seed: Seed,
+            division: Division, parents: Cells | DataFrame
         ) -> tuple[Cells | DataFrame, Iterable[MeasuredTable]]:
             nonlocal total
+            step = division.step
             if isinstance(parents, Cells):
                 if step.level.index <= truth.trunk_end.index:
                     true = truth.trunk.level(step.level)
-                    return divide_all(
-                        step,
-                        parents,
-                        true,
-                        secret,
-                        seed,
-                        totals=totals,
-                        pool=pool,
-                        progress=progress,
-                    )
+                    return divide_all(division, parents, true, pool=pool, progress=progress)
                 total = int(parents.value.sum())
                 table = pa.Table.from_batches([tasks.as_batch(parents.areas, parents.value)])
                 parents = self.session.createDataFrame(tasks.cell_table(table), tasks.CELLS)
             n_tasks = min(self.tasks, len(step.level.child_offsets) - 1)
-            division = Division(step, tuple(totals), secret, seed, n_tasks)
+            shared = SharedDivision(division, n_tasks)
             progress(step.level.name, 0, 1)
-            cells = self._divide(parents, truth, division)
+            cells = self._divide(parents, truth, shared)
             progress(step.level.name, 1, 1)
             return _of_kind(cells, tasks.CHILDREN), NoisyCounts(cells, division)
 
@@ -236,7 +223,7 @@ class RunningSpark:
             )
         return drawn._replace(leaves=leaves)
 
-    def _divide(self, parents: DataFrame, truth: SparkTruth, division: Division) -> DataFrame:
+    def _divide(self, parents: DataFrame, truth: SparkTruth, division: SharedDivision) -> DataFrame:
         """One shuffle: parents and true children to the task of their group."""
         shared = self.stack.enter_context(broadcast(self.session, division))
 
