@@ -61,7 +61,7 @@ from inftda.publication.release import Release, open_release
 from inftda.publication.reliability import misfit_warnings
 from inftda.publication.signature import read_private_key
 from inftda.publication.signature import sign as sign_manifest
-from inftda.reading import Columns, Flows, read_leaves
+from inftda.reading import Columns, Flows, Request, read_leaves
 from inftda.reading.columns import COLUMNS
 from inftda.reading.truth import Truth
 from inftda.tree import Tree
@@ -235,7 +235,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     attempt = _Attempt(charge)
     with attempt.explained(), following(progress) as report, _place(engine, threads) as place:
         # Read the confidential table.
-        truth = place.read(flows, columns, tree, unit=unit, source=random, say=on_message)
+        truth = place.read(flows, tree, Request(columns, unit, random, on_message))
         if unit.root_is_public:  # or the total must decide nothing
             check_delta(plan, total=truth.total, allowed=allow_large_delta)
         is_public = random.is_secure
@@ -350,16 +350,7 @@ class _Machine:
 
     threads: int
 
-    def read(  # noqa: PLR0913 - the table, what it means, and what it is read for
-        self,
-        table: Any,
-        columns: Columns,
-        tree: Tree,
-        *,
-        unit: Unit,
-        source: RandomSource,
-        say: Callable[[str], object] | None,
-    ) -> Truth:
+    def read(self, table: Any, tree: Tree, request: Request) -> Truth:
         """The confidential table, counted per leaf and summed up level by level.
 
         Raises:
@@ -369,11 +360,11 @@ class _Machine:
             tree,
             read_leaves(
                 table,
-                columns,
+                request.columns,
                 tree.axes,
-                unit=unit,
-                random_source=source,
-                say=say,
+                unit=request.unit,
+                random_source=request.source,
+                say=request.say,
                 threads=self.threads,
             ),  # not kept here: levels take the room
             threads=self.threads,

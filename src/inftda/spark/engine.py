@@ -1,6 +1,6 @@
 """The Spark engine, for `release(..., engine=SparkEngine(session))`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +18,7 @@ from inftda.mechanism.data import MeasuredTable
 from inftda.mechanism.topdown import Division, Outcome, divide_all, top_down
 from inftda.noise.bits import RandomSource
 from inftda.privacy.noise_plan import Account
-from inftda.privacy.unit import Unit
-from inftda.reading import Columns
+from inftda.reading import Request
 from inftda.reading.truth import Truth
 from inftda.spark import tasks
 from inftda.spark.reading import SparkLeaves, read_leaves
@@ -156,20 +155,11 @@ class RunningSpark:
     driver_nodes: int
     stack: ExitStack
 
-    def read(  # noqa: PLR0913 - the table, what it means, and what it is read for
-        self,
-        table: Any,
-        columns: Columns,
-        tree: Tree,
-        *,
-        unit: Unit,
-        source: RandomSource,
-        say: Callable[[str], object] | None,
-    ) -> SparkTruth:
+    def read(self, table: Any, tree: Tree, request: Request) -> SparkTruth:
         """The confidential table, counted per leaf and kept by the executors."""
         leaves = read_leaves(
-            self.session, table, columns, tree.axes, unit=unit,
-            random_source=source, say=say,
+            self.session, table, request.columns, tree.axes, unit=request.unit,
+            random_source=request.source, say=request.say,
         )  # fmt: skip
         self.stack.callback(leaves.forget)
         # From here on rows are cells.
