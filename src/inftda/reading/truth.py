@@ -60,17 +60,14 @@ def leaf_counts(areas: Sequence[NDArray[Any]], counts: NDArray[Any]) -> Cells:
     return Cells(tuple(_read_only(axis, np.int32) for axis in areas), _read_only(counts, np.int64))
 
 
-def may_repeat(leaves: Cells, pool: ThreadPool) -> bool:
+def may_repeat(leaves: Cells) -> bool:
     """Return whether a leaf is listed several times; also True if there are too many to tell."""
-    if len(leaves.value) < 2:
-        return False
-    sizes = [int(axis.max()) + 1 for axis in leaves.areas]
-    n_bits = (prod(sizes) - 1).bit_length()
-    if n_bits > MAX_BITS:
+    sizes = [int(axis.max(initial=0)) + 1 for axis in leaves.areas]
+    if prod(sizes) > 1 << MAX_BITS:
         return True
-    steps = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
-    codes = [np.arange(size) * step for size, step in zip(sizes, steps, strict=True)]
-    return len(sort_nodes(codes, leaves, n_bits, pool)[0]) < len(leaves.value)
+    key = np.ravel_multi_index(leaves.areas, sizes)
+    key.sort()
+    return bool((key[1:] == key[:-1]).any())
 
 
 def _read_only(array: NDArray[Any], dtype: type[_Number]) -> NDArray[_Number]:
