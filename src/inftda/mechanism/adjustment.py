@@ -158,7 +158,7 @@ class Shifts(NamedTuple):
     highest: int
 
 
-class Divided(NamedTuple):
+class BalancedCounts(NamedTuple):
     """Released counts, and what they sum up to.
 
     Attributes:
@@ -196,7 +196,7 @@ def balance(
     )
     best, value = np.empty(n_cells), np.empty_like(candidates.noisy)
     parts = pool.parts(n_parents, 0)
-    divided = [Divided(value, *np.empty((2, n_cells), np.int64)) for _ in parts]
+    divided = [BalancedCounts(value, *np.empty((2, n_cells), np.int64)) for _ in parts]
     lowest, highest = limits_of(cells, sigma)
     shifts = Shifts(duals.units, -int(np.floor(-lowest * ONE)), int(np.floor(highest * ONE)))
     # Only the sum over chains is limited for each count: dual variables of chains may cancel out.
@@ -227,7 +227,7 @@ def divide_kernel(
     candidates: Candidates,
     cells: MeasuredCells,
     shifts: Shifts,
-    divided: Divided,
+    divided: BalancedCounts,
 ) -> None:
     """Divide the counts of some parents: IntOpt of noisy counts plus dual variables.
 
@@ -293,7 +293,7 @@ def add_duals(
 
 @kernel
 def solve_kernel(
-    cells: MeasuredCells, rows: Ints, divided: Divided, dual: Floats, best: Floats
+    cells: MeasuredCells, rows: Ints, divided: BalancedCounts, dual: Floats, best: Floats
 ) -> None:
     """Solve for the dual variables of one chain, as if sums were linear in them.
 

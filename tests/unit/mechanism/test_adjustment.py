@@ -12,7 +12,7 @@ from inftda.errors import OptimizeError
 from inftda.mechanism.adjustment import (
     HARD,
     ONE,
-    Divided,
+    BalancedCounts,
     MeasuredCells,
     Shifts,
     balance,
@@ -79,7 +79,7 @@ def divisions(draw, reach=12):
 
 def divided_by(candidates, cells, shifts):
     n = len(cells.measured)
-    found = Divided(np.empty_like(candidates.noisy), *np.zeros((2, n), np.int64))
+    found = BalancedCounts(np.empty_like(candidates.noisy), *np.zeros((2, n), np.int64))
     divide_kernel((0, 1), candidates, cells, shifts, found)
     return found
 
@@ -255,7 +255,7 @@ def test_best_prices_are_those_of_weighted_least_squares(data):
     )
     pad = np.zeros(2, np.int64)
     best, none = np.empty(5), ints([])
-    divided = Divided(none, np.concatenate([total, pad]), np.concatenate([positive, pad]))
+    divided = BalancedCounts(none, np.concatenate([total, pad]), np.concatenate([positive, pad]))
     solve_kernel(cells, cells.first, divided, dual, best)
     # Sums are linear in the dual variables p; minimise the children's moves and the misfits.
     base = total - positive * dual[:3]
