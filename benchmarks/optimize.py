@@ -17,7 +17,8 @@ import numba
 import numpy as np
 from numba import njit
 
-from inftda.mechanism.intopt import Vectors, optimize_kernel, words_of
+from inftda.mechanism.intopt import Vectors, optimize, words_of
+from inftda.util.threads import ThreadPool
 
 SIZES = (2, 5, 10, 30, 100, 300, 3000, 100_000)
 SIGMAS = (2, 20, 300)
@@ -66,8 +67,7 @@ def optimize_sorted(x, offsets, total):
 def optimize_intopt(x, offsets, total):
     """As the level step does it: all vectors at once."""
     found = Vectors.of(x, offsets, total, np.arange(len(total))).candidates(1, words_of(bytes(16)))
-    optimize_kernel(found)
-    return found.value
+    return optimize(found, ThreadPool(1))
 
 
 OPTIMIZERS = {"intopt": optimize_intopt, "sorted": optimize_sorted}
@@ -97,8 +97,8 @@ def main():
         for sigma in SIGMAS:
             vectors = make_vectors(size, sigma, np.random.default_rng([size, sigma]))
             line = f"{size:>7} {sigma:>5}"
-            for optimize in OPTIMIZERS.values():
-                seconds = best_seconds(optimize, *vectors, repeats)
+            for method in OPTIMIZERS.values():
+                seconds = best_seconds(method, *vectors, repeats)
                 each = 1e9 * seconds / len(vectors[0])
                 line += f"{each:>9.2f} ({1e9 * seconds / len(vectors[2]):>6.0f})"
             print(line, flush=True)

@@ -64,14 +64,13 @@ def release(truth, plan, record=None, *, seed=0, threads=1, account=None, part=N
         patch.object(batches, "PART_CHILDREN", size),
         patch.object(topdown, "LARGE", 3 * size),
     ):
-        made = topdown.release_counts(
+        return topdown.release_counts(
             truth,
             account or plan.account(),
             SeededSource(seed),
             threads=threads,
             progress=record.progress,
         )
-        return made._replace(noisy=list(made.noisy))
 
 
 def cells(outcome):

@@ -362,7 +362,7 @@ KeepFormulas = Annotated[bool, Option("Keep formulas in CSV cells, which a sprea
 Released = Annotated[Any, Option("A release, or its folder.", metavar="RELEASE", is_argument=True)]
 Notified = Annotated[
     Callable[[str], object] | None,
-    Doc("Called with what a row of the table is taken for: one trip, or a count."),
+    Doc("Called with how rows of the table are interpreted, and with warnings for the custodian."),
 ]
 Watched = Annotated[
     Callable[[str, int, int], None] | None,

@@ -40,7 +40,7 @@ from inftda.privacy.measurement import Measurement
 from inftda.privacy.noise_plan import Account, check_delta, make_plan
 from inftda.privacy.unit import UNIT, Unit
 from inftda.publication import parquet as tables
-from inftda.publication.agreement import Agreement, TableFit
+from inftda.publication.agreement import Agreement
 from inftda.publication.folder import axis_entries, check_release, write_public_files
 from inftda.publication.manifest import (
     ALGORITHM,
@@ -51,7 +51,6 @@ from inftda.publication.manifest import (
     checked_edition,
     software_versions,
 )
-from inftda.publication.measured import NoisyTable
 from inftda.publication.measurements import (
     check_publishable,
     noisy_table,
@@ -59,9 +58,10 @@ from inftda.publication.measurements import (
     write_measurements,
 )
 from inftda.publication.release import Release, open_release
+from inftda.publication.reliability import misfit_warnings
 from inftda.publication.signature import read_private_key
 from inftda.publication.signature import sign as sign_manifest
-from inftda.reading import Columns, Flows, read_leaves
+from inftda.reading import Columns, Flows, Request, read_leaves
 from inftda.reading.columns import COLUMNS
 from inftda.reading.truth import Truth
 from inftda.tree import Tree
@@ -235,7 +235,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     attempt = _Attempt(charge)
     with attempt.explained(), following(progress) as report, _place(engine, threads) as place:
         # Read the confidential table.
-        truth = place.read(flows, columns, tree, unit=unit, source=random, say=on_message)
+        truth = place.read(flows, tree, Request(columns, unit, random, on_message))
         if unit.root_is_public:  # or the total must decide nothing
             check_delta(plan, total=truth.total, allowed=allow_large_delta)
         is_public = random.is_secure
@@ -250,7 +250,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
             released = drawn.leaves
             with naming(folder / FLOWS_FILE):
                 tables.write_flows(folder / FLOWS_FILE, tree, released)
-            fits = _write_measured(folder, tree, drawn, published)
+            _write_measured(folder, tree, drawn, published)
             manifest = Manifest(
                 format=FORMAT,
                 requires={},
@@ -272,9 +272,10 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
             if key is not None:
                 sign_manifest(folder, key)
             # Read back before it is in place: a folder that cannot be opened must not be published.
-            made = replace(_opened(folder, out), known_fits=fits)
+            made = _opened(folder, out)
         if charge is not None:
             charge.note_published()
+        _tell_misfits(made, drawn, on_message)
     return made
 
 
@@ -323,24 +324,24 @@ class _Attempt:
 
 def _write_measured(
     folder: Path, tree: Tree, drawn: Outcome, published: Sequence[Measurement]
-) -> tuple[TableFit, ...]:
-    """Write the noisy values that are published, and compare all of them with the flows."""
-    wanted = {table.depths for table in published}
-    agreement = Agreement(tree, drawn.leaves.areas, drawn.leaves.value)
-
-    def compared() -> Iterator[NoisyTable]:
-        for noisy in drawn.noisy:
-            table = noisy_table(noisy)
-            agreement.compare(table)
-            if table.depths in wanted:
-                yield table
-
+) -> None:
+    """Write the noisy values that are published, if any are."""
     if published:
+        wanted = {table.depths for table in published}
+        tables = (noisy_table(one) for one in drawn.noisy if one.depths in wanted)
         with naming(folder / MEASUREMENTS_FILE):
-            write_measurements(folder / MEASUREMENTS_FILE, tree, compared())
-    else:
-        list(compared())  # none
-    return agreement.fits()
+            write_measurements(folder / MEASUREMENTS_FILE, tree, tables)
+
+
+def _tell_misfits(made: Release, drawn: Outcome, tell: Notified) -> None:
+    """Warn of sums of flows that disagree with noisy values, if these are not published."""
+    if tell is None or made.has_measurements:
+        return
+    agreement = Agreement(made.tree, drawn.leaves.areas, drawn.leaves.value)
+    for one in drawn.noisy:
+        agreement.compare(noisy_table(one))
+    for words in misfit_warnings(replace(made, known_fits=agreement.fits())):
+        tell(words)
 
 
 @dataclass(frozen=True)
@@ -349,16 +350,7 @@ class _Machine:
 
     threads: int
 
-    def read(  # noqa: PLR0913 - the table, what it means, and what it is read for
-        self,
-        table: Any,
-        columns: Columns,
-        tree: Tree,
-        *,
-        unit: Unit,
-        source: RandomSource,
-        say: Callable[[str], object] | None,
-    ) -> Truth:
+    def read(self, table: Any, tree: Tree, request: Request) -> Truth:
         """The confidential table, counted per leaf and summed up level by level.
 
         Raises:
@@ -368,11 +360,11 @@ class _Machine:
             tree,
             read_leaves(
                 table,
-                columns,
+                request.columns,
                 tree.axes,
-                unit=unit,
-                random_source=source,
-                say=say,
+                unit=request.unit,
+                random_source=request.source,
+                say=request.say,
                 threads=self.threads,
             ),  # not kept here: levels take the room
             threads=self.threads,

@@ -166,14 +166,14 @@ def prices_from_the_truth():
     """Dual variables go by true sums; what is published as measured has its noise."""
     right, tables = topdown.divide_all, topdown.measure
 
-    def wrong(given, parents, truth, *asked, totals, **how):
+    def wrong(given, parents, truth, **how):
         true = []
-        for one in totals:
+        for one in given.totals:
             sums = np.zeros(len(one.value), np.int64)
-            np.add.at(sums, truth.areas()[given.level.axis], truth.count)
+            np.add.at(sums, truth.areas()[given.step.level.axis], truth.count)
             true.append(one._replace(value=sums))
-        made = right(given, parents, truth, *asked, totals=true, **how)
-        return _with_totals(made, totals)
+        made = right(replace(given, totals=true), parents, truth, **how)
+        return _with_totals(made, given.totals)
 
     def true_table(measurement, *asked):
         if measurement.is_on_tree:
@@ -191,14 +191,15 @@ def totals_drawn_twice():
     """Dual variables go by other noise than that of the totals which are published."""
     right = topdown.divide_all
 
-    def wrong(given, parents, truth, *asked, totals, **how):
-        hierarchy, depth = given.level.axes[given.level.axis].hierarchy, given.level.depths
-        above = hierarchy.descendant_offsets(depth[given.level.axis], hierarchy.depth)[:-1]
+    def wrong(given, parents, truth, **how):
+        level = given.step.level
+        hierarchy, depth = level.axes[level.axis].hierarchy, level.depths
+        above = hierarchy.descendant_offsets(depth[level.axis], hierarchy.depth)[:-1]
         margin = np.zeros(hierarchy.n_areas(hierarchy.depth), np.int64)
-        np.add.at(margin, above[truth.areas()[given.level.axis]], truth.count)
-        others = measure.measure_totals(given, margin, _other(asked[0]))
-        made = right(given, parents, truth, *asked, totals=others, **how)
-        return _with_totals(made, totals)
+        np.add.at(margin, above[truth.areas()[level.axis]], truth.count)
+        others = measure.measure_totals(given.step, margin, _other(given.secret))
+        made = right(replace(given, totals=others), parents, truth, **how)
+        return _with_totals(made, given.totals)
 
     return patch.object(topdown, "divide_all", wrong)
 
@@ -258,7 +259,12 @@ def measurements_of_true_cells():
 
 def measurements_drawn_twice():
     """What is published as measured was drawn once more, with fresh noise."""
-    return _published(lambda _, divide, asked: divide(*asked[:4], _other(asked[4]), *asked[5:]))
+
+    def again(_, divide, asked):
+        division, *others = asked
+        return divide(replace(division, secret=_other(division.secret)), *others)
+
+    return _published(again)
 
 
 def laplace_charged_too_little():

@@ -3,11 +3,11 @@
 import os
 from dataclasses import dataclass, field
 
-from inftda.spark.tasks import Division
+from inftda.spark.tasks import SharedDivision
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Fragile(Division):
+class Fragile(SharedDivision):
     """Kills the process of its task, so many times in all."""
 
     folder: str
@@ -26,7 +26,7 @@ class Fragile(Division):
 
 
 @dataclass(frozen=True, repr=False)
-class Hopeless(Division):
+class Hopeless(SharedDivision):
     """Fails every time, and says what it had in hand."""
 
     def check_version(self):

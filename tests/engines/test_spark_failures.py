@@ -32,7 +32,7 @@ def released(spark, tmp_path, monkeypatch):
     spark.sparkContext.addPyFile(fragile_division.__file__)
 
     def call(name, division, *, tasks=4, **options):
-        monkeypatch.setattr("inftda.spark.engine.Division", division)
+        monkeypatch.setattr("inftda.spark.engine.SharedDivision", division)
         return release(
             COUNTRY.flows(), COUNTRY.areas, out=tmp_path / name,
             engine=SparkEngine(spark, tasks=tasks, driver_nodes=20), **BUDGET, **options,

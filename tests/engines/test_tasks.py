@@ -20,7 +20,7 @@ from inftda.errors import ReleaseError
 from inftda.mechanism.data import Step
 from inftda.mechanism.intopt import words_of
 from inftda.mechanism.measure import measure_totals
-from inftda.mechanism.topdown import divide_all
+from inftda.mechanism.topdown import Division, divide_all
 from inftda.noise.bits import Secret, SecureSource
 from inftda.noise.distribution import Noise
 from inftda.privacy.measurement import Measurement
@@ -52,7 +52,8 @@ def random_steps(draw):
     secret = Secret.of(SecureSource())
     totals = tuple(measure_totals(step, truth.marginal_totals[level.axis], secret))
     n_tasks = draw(st.integers(1, 9))
-    division = tasks.Division(step, totals, secret, words_of(bytes(16)), n_tasks)
+    alone = Division(step, totals, secret, words_of(bytes(16)))
+    division = tasks.SharedDivision(alone, n_tasks)
     return division, parents, truth, random
 
 
@@ -88,16 +89,9 @@ def given_by(batches, kind):
 @settings(max_examples=some(300), deadline=None)
 def test_tasks_make_what_one_machine_makes_to_the_bit_and_in_order(made):
     division, parents, truth, random = made
-    step = division.step
-    expected, kept = divide_all(
-        step,
-        parents,
-        truth.level(step.level),
-        division.secret,
-        division.seed,
-        totals=division.totals,
-        pool=ThreadPool(1),
-    )
+    step = division.division.step
+    true = truth.level(step.level)
+    expected, kept = divide_all(division.division, parents, true, pool=ThreadPool(1))
     parts = rows_of(division, parents, truth, random)
     batches = [batch for rows in parts for batch in tasks.divide(division, rows)]
     released = zip(*(a.tolist() for a in (*expected.areas, expected.value)), strict=True)
@@ -125,7 +119,7 @@ def test_a_task_that_runs_twice_gives_the_same_rows_whatever_their_order(made):
 @settings(max_examples=some(60), deadline=None)
 def test_a_group_stays_together_with_all_its_truth_and_tasks_are_in_order(made):
     division, parents, *_ = made
-    task, group = division.task_of(parents.areas), parents.areas[division.step.level.axis]
+    task, group = division.task_of(parents.areas), parents.areas[division.level.axis]
     by_group = dict(zip(group.tolist(), task.tolist(), strict=True))
     assert [by_group[area] for area in group.tolist()] == task.tolist()
     assert [by_group[area] for area in sorted(by_group)] == sorted(by_group.values())

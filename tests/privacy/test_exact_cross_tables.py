@@ -129,8 +129,9 @@ class Measured:
 
 
 def release(counts, plan, seed):
-    leaves, noisy, _ = release_counts(counts, plan.account(), SeededSource(seed), threads=1)
-    measured = [part for one in noisy for part in (*one.cells(), one.value)]
+    outcome = release_counts(counts, plan.account(), SeededSource(seed), threads=1)
+    leaves = outcome.leaves
+    measured = [part for one in outcome.noisy for part in (*one.cells(), one.value)]
     return [*leaves.areas, leaves.value, *measured]
 
 

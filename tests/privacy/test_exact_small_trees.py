@@ -31,7 +31,7 @@ from flint import arb, ctx
 from scipy.stats import chi2, norm
 
 from inftda.mechanism.intopt import words_of
-from inftda.mechanism.topdown import divide_all, step_to
+from inftda.mechanism.topdown import Division, divide_all, step_to
 from inftda.noise.bits import Secret, SeededSource, draw_seed
 from inftda.noise.distribution import Noise
 from inftda.privacy import accountants
@@ -479,7 +479,8 @@ def many_releases(shape, table, n):
     place = {leaf: number for number, leaf in enumerate(zip(*areas, strict=True))}
     for level in tree.splitting_levels[1:]:
         step = step_to(level, tree, spending)
-        nodes, _ = divide_all(step, nodes, counts.level(level), secret, seed, pool=ThreadPool(1))
+        division = Division(step, (), secret, seed)
+        nodes, _ = divide_all(division, nodes, counts.level(level), pool=ThreadPool(1))
     copy, *rest = nodes.areas
     leaf = [place[key] for key in zip(*(axis.tolist() for axis in rest), strict=True)]
     cells[copy, leaf] = nodes.value

@@ -59,9 +59,8 @@ def test_totals_and_cells_are_true_sums_also_of_parents_that_were_dropped(data):
                 cells = measure(one, one.marginal.rows(some.areas), truth, secret)
                 assert record.n_draws - before == len(cells.value), "each is drawn once"
                 check_cells(counts, some, cells)
-            nodes, _ = topdown.divide_all(
-                step, nodes, truth, secret, words_of(bytes(16)), totals=totals, pool=ThreadPool(1)
-            )
+            division = topdown.Division(step, totals, secret, words_of(bytes(16)))
+            nodes, _ = topdown.divide_all(division, nodes, truth, pool=ThreadPool(1))
 
 
 def drop_some(nodes, data):

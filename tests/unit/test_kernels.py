@@ -101,7 +101,12 @@ def test_a_kernel_works_where_nothing_can_be_kept(folder):
     folder.rmdir()
     folder.touch()
     assert kernels.cache_folder() is None
-    assert kernels.inlined_kernel(added_up)(np.arange(5)) == 10
+    inlined = kernels.inlined_kernel(added_up)
+
+    def calling(numbers):
+        return inlined(numbers) + 1
+
+    assert kernels.kernel(calling)(np.arange(5)) == 11
 
 
 @pytest.mark.usefixtures("folder")

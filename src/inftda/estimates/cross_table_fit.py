@@ -76,37 +76,36 @@ def searched(
     score = (layer.sigma * (1 << DIGITS) * np.log(np.maximum(expected, _LEAST))).astype(np.int64)
     total = np.add.reduceat(value, offsets[:-1])
     candidates = Candidates(
-        offsets, column.astype(np.int32), score, value, total, sizes, total, np.zeros_like(total)
+        offsets, column.astype(np.int32), score, total, sizes, total, np.zeros_like(total)
     )
     divided = Cells(parents, total)
-    cells = _cells(layer, divided, candidates)
-    groups = group_offsets(level, divided)
-    local_search(candidates, cells, groups, sigma=layer.sigma, pool=pool, bounds=(_FAR, _FAR))
+    cells = _cells(layer, divided, candidates, value)
+    groups, bounds = group_offsets(level, divided), (_FAR, _FAR)
+    value = local_search(
+        candidates, value, cells, groups, sigma=layer.sigma, pool=pool, bounds=bounds
+    )
     is_left = np.ones(len(value), bool)
     is_left[here] = False
     at = np.flatnonzero(is_left & (value > 0))
     return value[here], WholeNodes(tuple(numbers[at] for numbers in areas), value[at])
 
 
-def _cells(layer: Layer, parents: Cells, candidates: Candidates) -> MeasuredCells:
+def _cells(layer: Layer, parents: Cells, candidates: Candidates, value: Ints) -> MeasuredCells:
     """Goals for the sums of some parents' children, as if these had been measured."""
     found = []
     for one in (table for chain in layer.chains for table in chain):
         noise = Noise(Fraction(float(one.variance.min())))
         rows = one.table.rows(parents.areas)
-        goals = _rows(one, layer, rows, candidates, noise.sigma)
+        cell = np.repeat(rows.offsets[:-1][rows.of_parents], np.diff(candidates.offsets))
+        sums = np.bincount(cell + candidates.column, value, int(rows.offsets[-1]))
+        goals = _rows(one, layer, rows, sums.astype(float), noise.sigma)
         found.append(MeasuredTable(Measurement.of(one.table, UNIT, noise), rows, goals))
     return MeasuredCells.of(parents, found, layer.sigma)
 
 
-def _rows(
-    one: CrossTableSums, layer: Layer, rows: CellRows, candidates: Candidates, sigma: float
-) -> Ints:
-    """int64: goals for a cross table, in all rows that hold parents."""
+def _rows(one: CrossTableSums, layer: Layer, rows: CellRows, sums: Floats, sigma: float) -> Ints:
+    """int64: goals for the sums of a cross table, in all rows that hold parents."""
     level, sizes, starts = layer.level, rows.sizes, rows.offsets[:-1]
-    of_parent = np.repeat(rows.of_parents, np.diff(candidates.offsets))
-    cell = starts[of_parent] + candidates.column
-    sums = np.bincount(cell, candidates.value, minlength=sizes.sum()).astype(float)
     if one.across is None:
         area = rows.cells()[level.axis]  # goals depend on all areas, also without parents
         of_all = np.bincount(area, sums, minlength=layer.n_areas).astype(float)

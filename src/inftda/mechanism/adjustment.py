@@ -144,9 +144,30 @@ class Duals(NamedTuple):
     pace: Floats
 
 
-class CellSums(NamedTuple):
-    """Sum and number of the positive children in every cell of a chain's finest table."""
+class Shifts(NamedTuple):
+    """Dual variables as they are added to noisy counts, in units of 2^-16.
 
+    Attributes:
+        units: int64[cells], of each chain's finest table.
+        lowest: limit of their sum for a count.
+        highest: the other limit.
+    """
+
+    units: Ints
+    lowest: int
+    highest: int
+
+
+class BalancedCounts(NamedTuple):
+    """Released counts, and what they sum up to.
+
+    Attributes:
+        value: int64[candidates].
+        sum: int64[cells], sum of the children in every cell of each chain's finest table.
+        positive: int64[cells], number of those that are positive.
+    """
+
+    value: Ints
     sum: Ints
     positive: Ints
 
@@ -159,8 +180,8 @@ def limits_of(cells: MeasuredCells, sigma: float) -> tuple[float, float]:
 
 def balance(
     candidates: Candidates, cells: MeasuredCells, *, sigma: float, pool: ThreadPool
-) -> None:
-    """Divide whole groups by dual ascent and write released counts into `candidates.value`.
+) -> Ints:
+    """int64: the released count of every candidate of whole groups, by dual ascent.
 
     Args:
         candidates: candidates of the groups, in group order.
@@ -173,57 +194,63 @@ def balance(
     duals = Duals(
         np.zeros(n_cells), np.zeros(n_cells, np.int64), np.zeros(n_cells), np.full(n_cells, 0.5)
     )
-    best, weight = np.empty(n_cells), np.empty(n_cells)
+    best, value = np.empty(n_cells), np.empty_like(candidates.noisy)
     parts = pool.parts(n_parents, 0)
-    sums = [CellSums(*np.empty((2, n_cells), np.int64)) for _ in parts]
+    divided = [BalancedCounts(value, *np.empty((2, n_cells), np.int64)) for _ in parts]
     lowest, highest = limits_of(cells, sigma)
-    limits = -int(np.floor(-lowest * ONE)), int(np.floor(highest * ONE))
+    shifts = Shifts(duals.units, -int(np.floor(-lowest * ONE)), int(np.floor(highest * ONE)))
     # Only the sum over chains is limited for each count: dual variables of chains may cancel out.
     apart = highest - lowest
     each = (lowest, highest) if n_chains == 1 else (-apart, apart)
 
     def divide(part: int) -> None:
-        divide_kernel(*parts[part], candidates, cells, duals.units, limits, sums[part])
+        divide_kernel(parts[part], candidates, cells, shifts, divided[part])
 
     def divide_all() -> None:
         pool.run(divide, range(len(parts)))
-        for part in sums[1:]:
-            sums[0].sum[:] += part.sum
-            sums[0].positive[:] += part.positive
+        for part in divided[1:]:
+            divided[0].sum[:] += part.sum
+            divided[0].positive[:] += part.positive
 
     for chain in list(range(n_chains)) * PASSES:
         divide_all()
         rows = cells.first[chain : chain + 2]
-        solve_kernel(cells, rows, sums[0], duals.dual, best, weight)
+        solve_kernel(cells, rows, divided[0], duals.dual, best)
         move_kernel(cells, rows, best, each, duals)
     divide_all()
+    return value
 
 
 @kernel
-def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    first: int,
-    last: int,
+def divide_kernel(
+    part: tuple[int, int],
     candidates: Candidates,
     cells: MeasuredCells,
-    dual: Ints,
-    limits: tuple[int, int],
-    sums: CellSums,
+    shifts: Shifts,
+    divided: BalancedCounts,
 ) -> None:
-    """Divide the counts of the parents first..last: IntOpt of noisy counts plus dual variables.
+    """Divide the counts of some parents: IntOpt of noisy counts plus dual variables.
 
-    Only candidates are adjusted, and only they can become positive. Their `value` is written, and
-    `sums`. Dual variables and limits are in units of 2^-16.
+    Only candidates are adjusted, and only they can become positive.
+
+    Args:
+        part: the first parent, and the one after the last.
+        candidates: candidates of all parents.
+        cells: measured cells of their groups.
+        shifts: dual variables of these cells.
+        divided: values of these parents are written, and sums over these parents alone.
     """
-    offsets, column, _, value, total, size, sum_of_all, least = candidates
-    sums.sum[:] = 0
-    sums.positive[:] = 0
-    for parent in range(first, last):
+    offsets, column, _, total, size, sum_of_all, least = candidates
+    value, sums, positive = divided
+    sums[:] = 0
+    positive[:] = 0
+    for parent in range(part[0], part[1]):
         start, stop = offsets[parent], offsets[parent + 1]
         x = value[start:stop]
         if stop - start == 1:
             x[0] = total[parent]
         else:
-            added, largest = add_duals(parent, candidates, cells, dual, limits)
+            added, largest = add_duals(parent, candidates, cells, shifts, value)
             lift = ceil_div(total[parent] - sum_of_all[parent] - added, size[parent])
             lift, drop, floors = find_lift_and_drop(
                 x, DIGITS, total[parent], lift, least[parent], largest
@@ -233,23 +260,23 @@ def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             first_cell = cells.offsets[cells.row[chain, parent]]
             for i in range(x.size):
                 cell = first_cell + column[start + i]
-                sums.sum[cell] += x[i]
-                sums.positive[cell] += x[i] > 0
+                sums[cell] += x[i]
+                positive[cell] += x[i] > 0
 
 
 @inlined_kernel
 def add_duals(
-    parent: int, candidates: Candidates, cells: MeasuredCells, dual: Ints, limits: tuple[int, int]
+    parent: int, candidates: Candidates, cells: MeasuredCells, shifts: Shifts, value: Ints
 ) -> tuple[int, int]:
-    """Write noisy counts plus dual variables into the value of a parent's candidates.
+    """Write noisy counts plus dual variables into the values of a parent's candidates.
 
     Returns:
         How much the counts rose together, in whole counts, and the largest adjusted count.
     """
-    offsets, column, noisy, value = candidates[:4]
+    offsets, column, noisy = candidates[:3]
     start, stop = offsets[parent], offsets[parent + 1]
     first_cell = cells.offsets[cells.row[0, parent]]
-    lowest, highest = limits
+    dual, lowest, highest = shifts
     added, largest = 0, LOWEST
     for i in range(start, stop):
         value[i] = dual[first_cell + column[i]]
@@ -265,8 +292,8 @@ def add_duals(
 
 
 @kernel
-def solve_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    cells: MeasuredCells, rows: Ints, sums: CellSums, dual: Floats, best: Floats, weight: Floats
+def solve_kernel(
+    cells: MeasuredCells, rows: Ints, divided: BalancedCounts, dual: Floats, best: Floats
 ) -> None:
     """Solve for the dual variables of one chain, as if sums were linear in them.
 
@@ -279,20 +306,19 @@ def solve_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     Args:
         cells: measured cells of the groups.
         rows: int64[2], first and last (exclusive) row of the chain.
-        sums: sums of the finest cells, to which the dual variables belong.
+        divided: sums of the finest cells, to which the dual variables belong.
         dual: float64[cells].
         best: float64[cells], written.
-        weight: float64[cells], overwritten.
     """
     above, is_finest, offsets, measured, ratio = cells[2:7]
     first, last = rows
     best[offsets[first] : offsets[last]] = 0.0
-    weight[offsets[first] : offsets[last]] = 0.0
+    weight = np.zeros(best.size)
     for row in range(first, last):
         for cell in range(offsets[row], offsets[row + 1]):
             if is_finest[row]:
-                weight[cell] = max(1, sums.positive[cell])
-                best[cell] = sums.sum[cell] - weight[cell] * dual[cell]
+                weight[cell] = max(1, divided.positive[cell])
+                best[cell] = divided.sum[cell] - weight[cell] * dual[cell]
             if above[row] >= 0:
                 up = offsets[above[row]] + cell - offsets[row]
                 share = weight[cell] / (1 + ratio[row] * weight[cell])
@@ -329,26 +355,12 @@ def move_kernel(
 
 
 @kernel
-def bound_with_duals_kernel(candidates: Candidates, depth: int, bound: Ints) -> None:
+def bound_with_duals_kernel(candidates: Candidates, value: Ints, depth: int, bound: Ints) -> None:
     """Lower bounds to `depth` below the least count that is positive without adjustment."""
-    offsets, _, noisy, value = candidates[:4]
+    offsets, _, noisy = candidates[:3]
     for parent in range(bound.size):
         low = -LOWEST
         for i in range(offsets[parent], offsets[parent + 1]):
             if value[i] > 0:
                 low = min(low, noisy[i] >> DIGITS)
         bound[parent] = low - depth
-
-
-@kernel
-def keep_positive_kernel(candidates: Candidates, offsets: Ints) -> None:
-    """Move `column` and `value` of the positive candidates to the front; write their offsets."""
-    candidate_offsets, column, _, value = candidates[:4]
-    n = 0
-    offsets[0] = 0
-    for parent in range(offsets.size - 1):
-        for i in range(candidate_offsets[parent], candidate_offsets[parent + 1]):
-            if value[i] > 0:
-                value[n], column[n] = value[i], column[i]
-                n += 1
-        offsets[parent + 1] = n

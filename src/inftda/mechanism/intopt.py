@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from inftda.errors import OptimizeError
 from inftda.util.kernels import inlined_kernel, kernel
+from inftda.util.threads import ThreadPool
 
 #: Counts are whole numbers of 2^-16 once they have a fraction. A number of numpy, like `WHOLE` and
 #: `LOWEST`: numba compiles a function again for each constant of Python that it is called with.
@@ -57,10 +58,9 @@ class Candidates(NamedTuple):
     """Children of some parents that may become positive; all others stay 0.
 
     Attributes:
-        offsets: int64[parents + 1], slices of the next three.
+        offsets: int64[parents + 1], slices of the next two.
         column: int32, index of each among all children of its parent, ascending.
         noisy: int64, its noisy count in units of 2^-16, with a fraction.
-        value: int64, the released count.
         total: int64[parents], the parent's released count.
         size: int64[parents], number of all its children.
         sum: int64[parents], the sum of their noisy counts.
@@ -70,7 +70,6 @@ class Candidates(NamedTuple):
     offsets: Ints
     column: NDArray[np.int32]
     noisy: Ints
-    value: Ints
     total: Ints
     size: Ints
     sum: Ints
@@ -132,9 +131,8 @@ class Vectors(NamedTuple):
         offsets = np.empty_like(self.offsets)
         count_candidates_kernel(self, offsets)
         n = int(offsets[-1])
-        noisy, value = np.empty((2, n), np.int64)
         made = Candidates(
-            offsets, np.empty(n, np.int32), noisy, value,
+            offsets, np.empty(n, np.int32), np.empty(n, np.int64),
             self.total, self.size, self.sum, self.least,
         )  # fmt: skip
         write_candidates_kernel(self, np.uint64(level), seed, made)
@@ -198,8 +196,7 @@ def intopt(x: ArrayLike, total: int, *, seed: bytes | None = None) -> Ints:
         np.zeros(1, np.int64),
     )
     found = vectors.candidates(0, words_of(os.urandom(16) if seed is None else seed))
-    optimize_kernel(found)
-    out[found.column] = found.value
+    out[found.column] = optimize(found, ThreadPool(1))
     return out
 
 
@@ -307,15 +304,28 @@ def write_candidates_kernel(
             i += 1
 
 
+def optimize(candidates: Candidates, pool: ThreadPool) -> Ints:
+    """int64: the released count of every candidate, without adjustment to cross tables.
+
+    The result does not depend on the number of threads.
+    """
+    value = candidates.noisy.copy()
+
+    def work(part: tuple[int, int]) -> None:
+        optimize_kernel(part, candidates, value)
+
+    pool.run(work, pool.parts(len(candidates.total), 0))
+    return value
+
+
 @kernel
-def optimize_kernel(candidates: Candidates) -> None:
-    """Write the released count of every candidate, without adjustment to cross tables."""
-    offsets, _, noisy, value, total, size, sums, least = candidates
-    for parent in range(total.size):
+def optimize_kernel(part: tuple[int, int], candidates: Candidates, value: Ints) -> None:
+    """Turn noisy counts of some parents, from the first to before the last, into released ones."""
+    offsets, _, _, total, size, sums, least = candidates
+    for parent in range(part[0], part[1]):
         x = value[offsets[parent] : offsets[parent + 1]]
         largest = LOWEST
         for i in range(x.size):
-            x[i] = noisy[offsets[parent] + i]
             largest = max(largest, x[i])
         if size[parent] == 1:
             x[0] = total[parent]

@@ -48,35 +48,43 @@ BINDING: Final = 2.0
 Floats = NDArray[np.float64]
 
 
-class Misfits(NamedTuple):
-    """Differences of released children from the measurements, for kernels.
+class Search(NamedTuple):
+    """State of a local search, for kernels.
 
     Attributes:
-        sum: int64[cells], sum of the released children minus the measurement.
+        misfit: int64[cells], sum of the released children minus the measurement.
         weight: float64[rows], weight of a squared misfit.
         slack: float64[rows], misfit that does not count.
         before: int64[candidates], counts before the search.
+        value: int64[candidates], counts as they are.
+        up: how far a count may be raised.
+        down: how far it may be lowered.
     """
 
-    sum: Ints
+    misfit: Ints
     weight: Floats
     slack: Floats
     before: Ints
+    value: Ints
+    up: int
+    down: int
 
 
-def local_search(  # noqa: PLR0913 - what is moved, within which bounds
+def local_search(  # noqa: PLR0913 - what is moved, and what it should agree with
     candidates: Candidates,
+    value: Ints,
     cells: MeasuredCells,
     groups: Ints,
     *,
     sigma: float,
     pool: ThreadPool,
     bounds: tuple[int, int] | None = None,
-) -> None:
-    """Move counts between the children of each parent.
+) -> Ints:
+    """int64: the counts after some were moved between the children of each parent.
 
     Args:
-        candidates: divided children; `value` is changed.
+        candidates: the divided children.
+        value: int64, their counts.
         cells: measured cells of the same groups.
         groups: int64[groups + 1], slices of the parents.
         sigma: noise scale of the children.
@@ -84,7 +92,7 @@ def local_search(  # noqa: PLR0913 - what is moved, within which bounds
         bounds: how far a count may be raised and lowered; by default as far as by dual variables.
     """
     misfit = np.zeros(len(cells.measured), np.int64)
-    add_up_kernel(candidates, cells, misfit)
+    add_up_kernel(candidates, value, cells, misfit)
     ratio = (sigma / cells.sigma) ** 2
     is_binding = ratio * cells.n_parents >= BETTER
     weight = np.where(is_binding, BINDING * np.sqrt(ratio), ratio)
@@ -93,18 +101,19 @@ def local_search(  # noqa: PLR0913 - what is moved, within which bounds
     if bounds is None:
         lowest, highest = limits_of(cells, sigma)
         bounds = math.ceil(highest), math.ceil(-lowest)
-    misfits = Misfits(misfit, weight, slack, candidates.value.copy())
+    search = Search(misfit, weight, slack, value, value.copy(), *bounds)
 
     def work(part: tuple[int, int]) -> None:
-        search_kernel(part, groups, candidates, cells, misfits, bounds)
+        search_kernel(part, groups, candidates, cells, search)
 
     pool.run(work, pool.parts(len(groups) - 1, 0))
+    return search.value
 
 
 @kernel
-def add_up_kernel(candidates: Candidates, cells: MeasuredCells, misfit: Ints) -> None:
+def add_up_kernel(candidates: Candidates, value: Ints, cells: MeasuredCells, misfit: Ints) -> None:
     """Write for every cell the sum of the released children minus the measurement."""
-    offsets, column, _, value = candidates[:4]
+    offsets, column = candidates[:2]
     for chain in range(cells.row.shape[0]):
         for parent in range(offsets.size - 1):
             first = cells.offsets[cells.row[chain, parent]]
@@ -119,29 +128,27 @@ def add_up_kernel(candidates: Candidates, cells: MeasuredCells, misfit: Ints) ->
 
 
 @kernel
-def search_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+def search_kernel(
     part: tuple[int, int],
     groups: Ints,
     candidates: Candidates,
     cells: MeasuredCells,
-    misfits: Misfits,
-    bounds: tuple[int, int],
+    search: Search,
 ) -> None:
-    """Move counts in some groups until none moves; `candidates.value` and misfits change.
+    """Move counts in some groups until none moves.
 
     Args:
         part: the first group, and the one after the last.
         groups: int64[groups + 1], slices of the parents.
         candidates: candidates of all groups.
         cells: measured cells of these groups.
-        misfits: misfits of these cells.
-        bounds: how far a count may be raised and lowered, in whole counts.
+        search: values and misfits change.
     """
     offsets = candidates.offsets
     most = 0
     for parent in range(groups[part[0]], groups[part[1]]):
         most = max(most, offsets[parent + 1] - offsets[parent])
-    pull, cost = np.empty(most), np.empty(most)
+    buffers = np.empty((2, most))
     for group in range(part[0], part[1]):
         first, last = groups[group], groups[group + 1]
         n_runs = (last - first + RUN - 1) // RUN
@@ -153,9 +160,7 @@ def search_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
                 run = (run + stride) % n_runs
                 for parent in range(first + run * RUN, min(first + (run + 1) * RUN, last)):
                     if offsets[parent + 1] - offsets[parent] > 1:
-                        n_moved += search_parent(
-                            parent, candidates, cells, misfits, bounds, pull, cost
-                        )
+                        n_moved += search_parent(parent, candidates, cells, search, buffers)
             if sweep == 0:
                 at_first = n_moved
             if n_moved * FEW <= at_first:
@@ -176,28 +181,24 @@ def spread_out(n: int) -> int:
 
 
 @inlined_kernel
-def search_parent(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    parent: int,
-    candidates: Candidates,
-    cells: MeasuredCells,
-    misfits: Misfits,
-    bounds: tuple[int, int],
-    pull: Floats,
-    cost: Floats,
+def search_parent(
+    parent: int, candidates: Candidates, cells: MeasuredCells, search: Search, buffers: Floats
 ) -> int:
-    """Move counts between the children of one parent; `pull` and `cost` are overwritten.
+    """Move counts between the children of one parent; the two buffers are overwritten.
 
     Returns:
         The number of counts that moved.
     """
-    offsets, column, noisy, value, total, size, sum_of_all = candidates[:7]
-    before = misfits.before
+    offsets, column, noisy, total, size, sum_of_all = candidates[:6]
+    misfit, before, value, pull, cost = (
+        search.misfit, search.before, search.value, buffers[0], buffers[1]
+    )  # fmt: skip
     start, stop = offsets[parent], offsets[parent + 1]
     room = ceil_div(total[parent] - sum_of_all[parent], size[parent])
-    room += (bounds[0] + bounds[1]) * (size[parent] - 1) // size[parent]
-    deepest = 2 * max(bounds[0], bounds[1])
-    weight, crowd = add_pulls(parent, column[start:stop], cells, misfits, pull)
-    if not find_costs(candidates, start, stop, before, pull, 1 + weight, cost):
+    room += (search.up + search.down) * (size[parent] - 1) // size[parent]
+    deepest = 2 * max(search.up, search.down)
+    weight, crowd = add_pulls(parent, column[start:stop], cells, search, pull)
+    if not find_costs(parent, candidates, search, 1 + weight, buffers):
         return 0
     n_moved = 0
     for _ in range(ATTEMPTS):
@@ -224,22 +225,22 @@ def search_parent(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         for chain in range(cells.row.shape[0]):
             row = cells.row[chain, parent]
             while row >= 0:
-                misfits.sum[cells.offsets[row] + column[giver]] -= trips
-                misfits.sum[cells.offsets[row] + column[taker]] += trips
+                misfit[cells.offsets[row] + column[giver]] -= trips
+                misfit[cells.offsets[row] + column[taker]] += trips
                 row = cells.above[row]
     return n_moved
 
 
 @inlined_kernel
 def add_pulls(
-    parent: int, column: NDArray[np.int32], cells: MeasuredCells, misfits: Misfits, pull: Floats
+    parent: int, column: NDArray[np.int32], cells: MeasuredCells, search: Search, pull: Floats
 ) -> tuple[float, float]:
     """Write how much lower each child of a parent should be, by all cells that contain it.
 
     Returns:
         Sum of the weights of the rows, and the same sum with each weight times the row's parents.
     """
-    misfit, weight, slack, _ = misfits
+    misfit, weight, slack = search[:3]
     whole, crowd = 0.0, 0.0
     for i in range(column.size):
         pull[i] = 0.0
@@ -256,23 +257,19 @@ def add_pulls(
 
 
 @inlined_kernel
-def find_costs(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    candidates: Candidates,
-    start: int,
-    stop: int,
-    before: Ints,
-    pull: Floats,
-    enough: float,
-    cost: Floats,
+def find_costs(
+    parent: int, candidates: Candidates, search: Search, enough: float, buffers: Floats
 ) -> bool:
     """Write how far each noisy count is below the least one that is released.
 
     Returns:
         Whether some pulls differ enough for a count to move; nothing is written if not.
     """
+    start, stop = candidates.offsets[parent], candidates.offsets[parent + 1]
+    before, pull, cost = search.before, buffers[0], buffers[1]
     lowest, highest, least = np.inf, -np.inf, np.inf
     for i in range(start, stop):
-        here = pull[i - start] + candidates.value[i] - before[i]
+        here = pull[i - start] + search.value[i] - before[i]
         lowest, highest = min(lowest, here), max(highest, here)
         if before[i] > 0:
             least = min(least, candidates.noisy[i])

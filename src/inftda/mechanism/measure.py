@@ -93,7 +93,7 @@ def _add_sums(noisy: Ints, table: CrossTable, rows: CellRows, truth: Children) -
     area, below = refined[is_first], fields[level.axis].shift + bits
     first, last = np.searchsorted(truth.node, np.stack([area, area + 1]) << below)
     here = truth.node, truth.count, bits
-    add_sums_kernel(noisy, rows.offsets, row_of.reshape(-1, n), (first, last), others, here)
+    add_sums_kernel(noisy, (rows.offsets, row_of.reshape(-1, n)), (first, last), others, here)
 
 
 @kernel
@@ -119,20 +119,15 @@ def add_truth_kernel(x: Ints, offsets: Ints, key: Ints, truth: Any) -> None:
 
 
 @kernel
-def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    cells: Ints,
-    row_offsets: Ints,
-    row_of: Ints,
-    slices: tuple[Ints, Ints],
-    others: Any,
-    truth: Any,
+def add_sums_kernel(
+    cells: Ints, rows: tuple[Ints, Ints], slices: tuple[Ints, Ints], others: Any, truth: Any
 ) -> None:
     """Add true counts to the noise of the cells they are summed up in, in place.
 
     Args:
         cells: int64, row by row.
-        row_offsets: int64[rows + 1], slices of these.
-        row_of: int64[groups, rows of a group], by its number; -1 if it is not measured.
+        rows: int64[rows + 1], slices of these; and int64[groups, rows of a group], the row by its
+            number, -1 if it is not measured.
         slices: int64[groups] twice, first and last (exclusive) true node of each group.
         others: for each other axis of the table its shift and mask in the key, and int64[areas],
             what each area adds to the number of the row.
@@ -140,6 +135,7 @@ def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     """
     node, count, bits = truth
     first, last = slices
+    row_offsets, row_of = rows
     for group in range(first.size):
         for at in range(first[group], last[group]):
             number = 0

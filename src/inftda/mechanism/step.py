@@ -19,21 +19,14 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from inftda.mechanism.adjustment import (
-    MeasuredCells,
-    balance,
-    bound_with_duals_kernel,
-    keep_positive_kernel,
-)
+from inftda.mechanism.adjustment import MeasuredCells, balance, bound_with_duals_kernel
 from inftda.mechanism.batches import batches, group_offsets
 from inftda.mechanism.data import Depths, MeasuredTable, Step
-from inftda.mechanism.intopt import Candidates, Seed, Vectors, optimize_kernel
+from inftda.mechanism.intopt import Candidates, Seed, Vectors, optimize
 from inftda.mechanism.local_search import local_search
-from inftda.tree import Areas, Cells, Ints
+from inftda.tree import Cells, Ints
 from inftda.tree.cross_tables import HARD, SOFT
-from inftda.util.kernels import kernel
 from inftda.util.threads import ThreadPool
 
 
@@ -59,10 +52,9 @@ def find_candidates(
     limit = math.ceil(HARD.down * step.sigma) if step.cross else 0
     vectors = Vectors.of(measured.value, rows.offsets, total, rows.key, limit=limit)
     found = vectors.candidates(step.level.index, seed)
-    optimize_kernel(found)
     if step.cross:
-        room = (HARD if is_hard else SOFT).room
-        bound_with_duals_kernel(found, int(step.sigma * room), vectors.bound)
+        value, room = optimize(found, ThreadPool(1)), (HARD if is_hard else SOFT).room
+        bound_with_duals_kernel(found, value, int(step.sigma * room), vectors.bound)
         found = vectors.candidates(step.level.index, seed)
     return found
 
@@ -79,7 +71,7 @@ def divide(
     Args:
         step: the step and its measurements.
         parents: all parents of the batch.
-        candidates: candidates of all its parents; they are overwritten.
+        candidates: candidates of all its parents.
         tables: for each cross table the measured rows that parents belong to.
         pool: threads to divide on; the result does not depend on their number.
     """
@@ -87,16 +79,17 @@ def divide(
     if tables:
         hard = hard_tables(step, parents)
         cells = MeasuredCells.of(parents, tables, step.effective_sigma, hard=hard)
-        balance(candidates, cells, sigma=sigma, pool=pool)
-        local_search(candidates, cells, group_offsets(level, parents), sigma=sigma, pool=pool)
-    offsets = np.empty_like(candidates.offsets)
-    keep_positive_kernel(candidates, offsets)
-    n = int(offsets[-1])
-    areas = tuple(np.empty(n, np.int32) for _ in parents.areas)
-    child_areas_kernel(
-        parents.areas, level.axis, level.child_offsets, offsets, candidates.column, areas
-    )
-    return Cells(areas, candidates.value[:n].copy())
+        value = balance(candidates, cells, sigma=sigma, pool=pool)
+        groups = group_offsets(level, parents)
+        value = local_search(candidates, value, cells, groups, sigma=sigma, pool=pool)
+    else:
+        value = optimize(candidates, pool)
+    child = np.flatnonzero(value)
+    sizes = np.diff(candidates.offsets)
+    parent = np.repeat(np.arange(len(sizes)), sizes)[child]
+    areas = [numbers[parent] for numbers in parents.areas]
+    areas[level.axis] = level.child_offsets[areas[level.axis]] + candidates.column[child]
+    return Cells(tuple(areas), value[child])
 
 
 def divide_again(
@@ -118,32 +111,3 @@ def divide_again(
         found = find_candidates(step, some.value, noisy, seed, is_hard=is_hard)
         children.append(divide(step, some, found, tables, pool))
     return Cells.join(children)
-
-
-@kernel
-def child_areas_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    parents: Areas,
-    refined: int,
-    child_offsets: NDArray[np.int32],
-    offsets: Ints,
-    index: NDArray[np.int32],
-    out: Areas,
-) -> None:
-    """Write areas of some children: on the refined axis their own, on others their parents'.
-
-    Args:
-        parents: int32[parents] for every axis, area of each parent.
-        refined: the axis on which children differ.
-        child_offsets: int32[areas + 1], first child of each area on that axis.
-        offsets: int64[parents + 1], slices of the next.
-        index: int32, index of each child among all children of its parent.
-        out: int32 for every axis, written.
-    """
-    for axis in range(len(parents)):
-        areas, children = parents[axis], out[axis]
-        for i in range(areas.size):
-            for child in range(offsets[i], offsets[i + 1]):
-                if axis == refined:
-                    children[child] = child_offsets[areas[i]] + index[child]
-                else:
-                    children[child] = areas[i]

@@ -11,8 +11,8 @@ Privacy:
     mechanism of this kind. See docs/guarantee.md.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from typing import Any, Final, NamedTuple
 
@@ -46,13 +46,18 @@ class Outcome(NamedTuple):
 
     Attributes:
         leaves: released leaves.
-        noisy: all noisy counts in the order they were drawn, table after table; a generator.
+        measured: noisy counts of the total, if it is noisy, and of each step, table after table.
         seed: the public seed, which decided ties.
     """
 
     leaves: Any
-    noisy: Iterable[MeasuredTable]
+    measured: Sequence[Iterable[MeasuredTable]]
     seed: bytes
+
+    @property
+    def noisy(self) -> Iterator[MeasuredTable]:
+        """All noisy counts in the order they were drawn."""
+        return chain.from_iterable(self.measured)
 
 
 def release_counts(
@@ -77,13 +82,9 @@ def release_counts(
     """
     pool = ThreadPool(threads)
 
-    def carry_out(
-        step: Step, totals: Sequence[MeasuredTable], parents: Cells, secret: Secret, seed: Seed
-    ) -> Divided:
-        true = truth.level(step.level)
-        return divide_all(
-            step, parents, true, secret, seed, totals=totals, pool=pool, progress=progress
-        )
+    def carry_out(division: Division, parents: Cells) -> Divided:
+        true = truth.level(division.step.level)
+        return divide_all(division, parents, true, pool=pool, progress=progress)
 
     return top_down(truth, account, source, carry_out)
 
@@ -92,7 +93,7 @@ def top_down(
     truth: Any,
     account: Account,
     source: RandomSource,
-    carry_out: Callable[..., tuple[Any, Iterable[MeasuredTable]]],
+    carry_out: Callable[["Division", Any], tuple[Any, Iterable[MeasuredTable]]],
 ) -> Outcome:
     """Run the loop over the levels.
 
@@ -100,8 +101,7 @@ def top_down(
         truth: true counts on this machine or a cluster: `tree`, `total` and `marginal_totals`.
         account: a fresh account of the plan.
         source: random bits.
-        carry_out: divides parents: it takes a step, its tables that were measured as a whole, the
-            parents, the secret and the words of the seed.
+        carry_out: divides parents.
     """
     tree: Tree = truth.tree
     secret, seed = Secret.of(source), draw_seed(source)
@@ -114,10 +114,10 @@ def top_down(
     for level in tree.splitting_levels:
         step = step_to(level, tree, account)
         totals = measure_totals(step, truth.marginal_totals[level.axis], secret)
-        cells, noisy = carry_out(step, totals, cells, secret, words_of(seed))
+        cells, noisy = carry_out(Division(step, totals, secret, words_of(seed)), cells)
         drawn.append(noisy)
     account.finish()
-    return Outcome(cells, chain.from_iterable(drawn), seed)
+    return Outcome(cells, drawn, seed)
 
 
 def step_to(level: TreeLevel, tree: Tree, account: Account) -> Step:
@@ -131,6 +131,26 @@ def _charged(one: TreeLevel | CrossTable, account: Account) -> Measurement:
     return replace(account.charge(one.key), of_tree=one)
 
 
+@dataclass(frozen=True, repr=False)
+class Division:
+    """How the parents of a level are divided. It holds the secret, so its repr shows nothing.
+
+    Attributes:
+        step: the step and its measurements.
+        totals: cross tables of the step that were measured as a whole.
+        secret: the noise is a function of it.
+        seed: words of the public seed.
+    """
+
+    step: Step
+    totals: Sequence[MeasuredTable]
+    secret: Secret
+    seed: Seed
+
+    def __repr__(self) -> str:
+        return "Division(confidential)"
+
+
 class Divided(NamedTuple):
     """Output of a step: released children, and noisy counts, the level's before cross tables."""
 
@@ -138,26 +158,20 @@ class Divided(NamedTuple):
     noisy: list[MeasuredTable]
 
 
-def divide_all(  # noqa: PLR0913 - one step, and how it is carried out
-    step: Step,
+def divide_all(
+    division: Division,
     parents: Cells,
     truth: Children,
-    secret: Secret,
-    seed: Seed,
     *,
-    totals: Sequence[MeasuredTable] = (),
     pool: ThreadPool,
     progress: Progress = no_progress,
 ) -> Divided:
-    """Divide released parents in batches on all threads.
-
-    `totals` are the tables that were measured as a whole.
-    """
+    """Divide released parents in batches on all threads."""
 
     def carry_out(batch: slice, pool: ThreadPool = ThreadPool(1)) -> _Batch:  # noqa: B008 - has no state
-        return _divide(step, parents.take(batch), totals, truth, secret, seed, pool)
+        return _divide(division, parents.take(batch), truth, pool)
 
-    level = step.level
+    step, level = division.step, division.step.level
     parents = in_group_order(level, parents, pool)
     n = n_children(level, parents)
     total, done = int(n[n > 1].sum()), 0
@@ -172,7 +186,7 @@ def divide_all(  # noqa: PLR0913 - one step, and how it is carried out
             progress(level.name, done, total)
             children.append(made.children)
             drawn.append(made.noisy)
-    noisy = list(totals) + [one for some in drawn for one in some]
+    noisy = [*division.totals, *chain.from_iterable(drawn)]
     order = [one.depths for one in (step.children, *step.cross)]
     return Divided(Cells.join(children), sorted(noisy, key=lambda one: order.index(one.depths)))
 
@@ -184,27 +198,20 @@ class _Batch(NamedTuple):
     noisy: Sequence[MeasuredTable]
 
 
-def _divide(  # noqa: PLR0913, PLR0917 - private
-    step: Step,
-    parents: Cells,
-    totals: Sequence[MeasuredTable],
-    truth: Children,
-    secret: Secret,
-    seed: Seed,
-    pool: ThreadPool,
-) -> _Batch:
+def _divide(division: Division, parents: Cells, truth: Children, pool: ThreadPool) -> _Batch:
     """Measure and divide one batch, in parts if it is large."""
+    step, secret = division.step, division.secret
     is_hard = bool(hard_tables(step, parents))
 
     def find(part: slice) -> tuple[Candidates, MeasuredTable]:
         some = parents.take(part)
         noisy = measure(step.children, step.level.rows(some.areas), truth, secret)
-        found = find_candidates(step, some.value, noisy, seed, is_hard=is_hard)
+        found = find_candidates(step, some.value, noisy, division.seed, is_hard=is_hard)
         return found, noisy.bare()
 
     parts = pool.map(find, small_parts(step.level, parents))
     candidates, noisy = zip(*parts, strict=True)
-    whole = {one.depths: one for one in totals}
+    whole = {one.depths: one for one in division.totals}
     tables = []
     for one in step.cross:
         rows, known = one.marginal.rows(parents.areas), whole.get(one.depths)

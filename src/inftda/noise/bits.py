@@ -104,7 +104,7 @@ class Bits:
             row = int(np.searchsorted(blocks, first, side="right")) - 1
             number_blocks_kernel(rows, blocks, first, row, counters[:n])
             self._encrypt(counters[:n], random)
-            take_words_kernel(random, blocks, offsets, first, first + n, row, words)
+            take_words_kernel(random, (blocks, offsets), (first, first + n), row, words)
 
     def further(self, row: int, draw: int) -> Iterator[int]:
         """Yield further 64-bit words for one draw of a row.
@@ -243,26 +243,25 @@ def number_blocks_kernel(
 
 
 @kernel
-def take_words_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+def take_words_kernel(
     random: NDArray[np.unsignedinteger[Any]],
-    blocks: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    first: int,
-    last: int,
+    rows: tuple[NDArray[np.int64], NDArray[np.int64]],
+    part: tuple[int, int],
     row: int,
     words: NDArray[np.unsignedinteger[Any]],
 ) -> None:
     """Copy the words of rows; the rest of the last block of a row is not used.
 
     Args:
-        random: blocks first..last, as words.
-        blocks: int64[rows + 1], blocks of all rows before each, and of all.
-        offsets: int64[rows + 1], slices of words.
-        first: index of the first block.
-        last: index after the last block.
+        random: blocks of the part, as words.
+        rows: int64[rows + 1] twice: blocks of all rows before each, and of all; and slices of
+            words.
+        part: index of the first block, and of the one after the last.
         row: the row that the first belongs to.
         words: some are written.
     """
+    blocks, offsets = rows
+    first, last = part
     per_block = 16 // random.itemsize
     while row < offsets.size - 1 and blocks[row] < last:
         low, high = max(blocks[row], first), min(blocks[row + 1], last)

@@ -33,12 +33,10 @@ MAX_GUIDE_BITS: Final = 16  # 256 KiB of guide: it should stay in the second-lev
 
 
 @kernel
-def map_words_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+def map_words_kernel(
     words: Words,
     out: NDArray[np.int64],
-    cdf: Words,
-    guide: NDArray[np.uint32],
-    shift: np.uint64,
+    table: tuple[Words, NDArray[np.uint32], np.uint64],
     first: int,
 ) -> int:
     """Turn words into draws, up to the first undecided one.
@@ -47,15 +45,15 @@ def map_words_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         words: uint32[n] or uint64[n], a sign (lowest bit) below the b bits of u.
         out: int64[n], overwritten from `first` on. It may overlap `words`, as long as no
             `out[i]` reaches beyond the end of `words[i]`.
-        cdf: like words, c_0 <= c_1 <= ... <= c_last = 2^b - 1, the largest u there is.
-        guide: uint32[2^g], for each value of the g leading bits of u the first k with c_k at
-            or above the smallest such u.
-        shift: how far to shift a word right so that those g bits remain.
+        table: like words, c_0 <= c_1 <= ... <= c_last = 2^b - 1, the largest u there is;
+            uint32[2^g], for each value of the g leading bits of u the first k with c_k at or above
+            the smallest such u; and how far to shift a word right so that those g bits remain.
         first: index to start at.
 
     Returns:
         The index of the first undecided word, or n.
     """
+    cdf, guide, shift = table
     # Indices are unsigned because numba tests signed ones for being negative.
     one = np.uint64(1)
     i = np.uint64(first)
@@ -127,7 +125,7 @@ class WordTable:
             done = self._map(words, out, done + 1)
 
     def _map(self, words: Words, out: NDArray[np.int64], first: int) -> int:
-        done: int = map_words_kernel(words, out, self._cdf, self._guide, self._shift, first)
+        done: int = map_words_kernel(words, out, (self._cdf, self._guide, self._shift), first)
         return done
 
     def _settle(self, word: int, further: Iterator[int]) -> int:

@@ -11,12 +11,13 @@ order in which they were drawn, and the counts of a table in group order: by the
 refined area, then by the other areas, the longest axis first, then by the area.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby, pairwise
 from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -162,19 +163,27 @@ def read_measurements(
     found = [[nothing] for _ in tables]
     last = 0
     for rows in measured_groups(source, tree, tables, n_flows):
-        number, *_ = _numbers(rows.column(TABLE), [texts(table.name for table in tables)])
+        names = [texts(table.name for table in tables)]
+        number = _Column.of(rows.column(TABLE), names, {0}).numbers(0, slice(None))
         value = as_numpy(rows.column(MEASURED).combine_chunks())
         if (np.diff(number, prepend=last) < 0).any():
             raise ReleaseError(f"{MEASUREMENTS_FILE} has tables in another order; {DAMAGED}")
+        ends = np.searchsorted(number, np.arange(len(tables) + 1)).tolist()
+        here = [
+            table for table, (low, high) in zip(tables, pairwise(ends), strict=True) if low < high
+        ]
         # The dictionary of a column may have codes of any level, a row only those of the table's
         # level.
-        columns = [_numbers(rows.column(axis.name), _codes(axis)) for axis in tree.axes]
-        ends = np.searchsorted(number, np.arange(len(tables) + 1)).tolist()
+        columns = [
+            _Column.of(rows.column(axis.name), _codes(axis), {table.depths[at] for table in here})
+            for at, axis in enumerate(tree.axes)
+        ]
         for table, parts, (low, high) in zip(tables, found, pairwise(ends), strict=True):
             if low == high or (only_totals and not table.is_total):
                 continue
             areas = tuple(
-                column[depth][low:high] for column, depth in zip(columns, table.depths, strict=True)
+                column.numbers(depth, slice(low, high))
+                for column, depth in zip(columns, table.depths, strict=True)
             )
             if any((numbers < 0).any() for numbers in areas):
                 raise _unknown()
@@ -225,16 +234,37 @@ def join_parts(
     return NoisyTable(table.depths, table.noise, columns, np.concatenate(values))
 
 
-def _numbers(column: pa.ChunkedArray, lists: Sequence[pa.StringArray]) -> list[NDArray[np.int32]]:
-    """Numbers of texts in each of some lists, -1 if not in the list; each is in one list."""
-    encoded = column.combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):  # if it has no chunks
-        return [np.zeros(0, np.int32) for _ in lists]
-    known = [find_texts(encoded.dictionary, texts) for texts in lists]
-    if (np.max(known, axis=0, initial=-1) < 0).any():
-        raise _unknown()
-    index = as_numpy(encoded.indices)
-    return [numbers[index] for numbers in known]
+class _Column(NamedTuple):
+    """A column of texts of several lists, such as the codes of all levels.
+
+    Attributes:
+        entry: int32[rows], entry of the dictionary.
+        known: for some lists int32[entries], number of each entry in the list; -1 if not in it.
+    """
+
+    entry: NDArray[np.int32]
+    known: Mapping[int, NDArray[np.int32]]
+
+    @classmethod
+    def of(
+        cls, column: pa.ChunkedArray, lists: Sequence[pa.StringArray], used: Collection[int]
+    ) -> "_Column":
+        """Look up a column in the lists that are used; its other texts must be in other lists."""
+        encoded = column.combine_chunks()
+        if isinstance(encoded, pa.ChunkedArray):  # if it has no chunks
+            return cls(np.zeros(0, np.int32), {})
+        known = {at: find_texts(encoded.dictionary, lists[at]) for at in used}
+        is_known = np.max([*known.values()], axis=0, initial=-1) >= 0
+        for others in (lists[at] for at in range(len(lists)) if at not in used):
+            if not np.all(is_known):
+                is_known |= find_texts(encoded.dictionary, others) >= 0
+        if not np.all(is_known):
+            raise _unknown()
+        return cls(as_numpy(encoded.indices), known)
+
+    def numbers(self, at: int, rows: slice) -> NDArray[np.int32]:
+        """Number of the text of each of some rows in a list; -1 if it is not in it."""
+        return self.known[at][self.entry[rows]] if len(self.entry) else self.entry
 
 
 def _unknown() -> ReleaseError:

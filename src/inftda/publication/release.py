@@ -81,7 +81,7 @@ class Release:
         tree: axes and order of refinement.
         table: the leaf flows, or the Parquet file that holds them.
         measured: published noisy values, if any, or the Parquet file that holds them.
-        known_fits: agreement of the flows with all measurements, if the release was made just now.
+        known_fits: agreement of the flows with measurements, where it was computed before.
     """
 
     manifest: Manifest
@@ -215,7 +215,7 @@ class Release:
         from inftda.publication.intervals import Intervals  # noqa: PLC0415 - compiled kernels
 
         is_public = self.manifest.plan.unit.root_is_public
-        return Intervals(self.tree, self.read_published(), *self.leaves(), is_public=is_public)
+        return Intervals(self.tree, self._published, *self._leaves, is_public=is_public)
 
     def _measured_totals(self, axis: int) -> dict[int, NoisyTable]:
         """Measured marginal totals of an axis, by level."""
@@ -263,8 +263,9 @@ class Release:
         """Agreement of the published numbers with each measured table."""
         if self.known_fits is not None:
             return self.known_fits
-        measured = self.measurements() if self.measured is None else self.read_published()
-        return table_fits(self.tree, measured, *self.leaves())
+        if self.measured is None:
+            self.check_measurements()
+        return table_fits(self.tree, self._published, *self._leaves)
 
     @cached_property
     def uses(self) -> tuple[LevelUse, ...]:
@@ -280,6 +281,10 @@ class Release:
 
     def leaves(self) -> Cells:
         """Flows between finest areas, with areas by number."""
+        return self._leaves
+
+    @cached_property
+    def _leaves(self) -> Cells:
         return join_flows(self.tree, self._parts())
 
     def _parts(self) -> Iterator[Cells]:
@@ -331,6 +336,11 @@ class Release:
         return read_measurements(
             self._intact_measured, self.tree, tables, n_flows=n_flows, only_totals=only_totals
         )
+
+    @cached_property
+    def _published(self) -> Measurements:
+        """The published noisy values, kept for intervals and fits."""
+        return self.read_published()
 
     @cached_property
     def _intact_measured(self) -> pa.Table | Path:

@@ -12,17 +12,46 @@ contains a count of the table, a person's id, or a password. Messages that refus
 custodian: they state the number of flawed rows (`inftda.errors`).
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from inftda.errors import IngestError
+from inftda.noise.bits import RandomSource
 from inftda.options import TABLE, Group, Option
+from inftda.privacy.unit import Unit
 from inftda.reading.columns import Columns, Unplaceable
 from inftda.reading.rows import read_leaves
 from inftda.reading.sources import TableFile
 from inftda.reading.sql_source import SqlQuery
 from inftda.util.tabular import FORMAT_NAMES
 
-__all__ = ["Columns", "SqlQuery", "TableFile", "Unplaceable", "read_leaves", "table_from"]
+__all__ = [
+    "Columns",
+    "Request",
+    "SqlQuery",
+    "TableFile",
+    "Unplaceable",
+    "read_leaves",
+    "table_from",
+]
+
+
+@dataclass(frozen=True)
+class Request:
+    """How an engine should read a table.
+
+    Attributes:
+        columns: the meaning of the columns.
+        unit: the privacy unit, to which contributions are bounded.
+        source: random bits that choose a person's trips.
+        say: receives how rows are interpreted.
+    """
+
+    columns: Columns
+    unit: Unit
+    source: RandomSource
+    say: Callable[[str], object] | None
 
 
 def table_from(  # noqa: PLR0913 - one keyword for each thing to say of a table

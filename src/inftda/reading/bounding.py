@@ -29,7 +29,7 @@ and a seeded source repeats it, on one machine and on a cluster.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -150,7 +150,7 @@ def bounded(
         flaws.append([inexact] * bool(inexact))
     else:
         ids = part["person"].take(as_arrow(first[starts])).cast(pa.string()).combine_chunks()
-        kept = _chosen(n, starts, month, unit.trips, numbers_of(ids), key)
+        kept = _chosen(n, starts, month, unit.trips, Lots(numbers_of(ids), key))
         flaws = [[] for _ in names]
     is_kept = kept > 0
     columns = [as_arrow(column[is_kept]) for column in (*leaf, kept)]
@@ -171,13 +171,26 @@ def _count_inexact(
     return int(is_wrong.sum())
 
 
-def _chosen(  # noqa: PLR0913, PLR0917 - trips, whose they are, and what decides
+class Lots(NamedTuple):
+    """What decides which trips are drawn: the persons, and the key of `draw_key`.
+
+    Attributes:
+        ids: uint64[groups], the person of each group of trips.
+        key: the key.
+        first: uint64[groups], or the same for all: the number of the first draw.
+    """
+
+    ids: NDArray[np.uint64]
+    key: bytes
+    first: NDArray[np.uint64] | np.uint64 = np.uint64(0)
+
+
+def _chosen(
     n: NDArray[np.int64],
     starts: NDArray[np.int64],
     month: NDArray[np.int32] | None,
     most: int,
-    ids: NDArray[np.uint64],
-    key: bytes,
+    lots: Lots,
 ) -> NDArray[np.int64]:
     """int64[leaves]: the trips that are kept, at most `most` of a person, one in a `month`.
 
@@ -186,11 +199,11 @@ def _chosen(  # noqa: PLR0913, PLR0917 - trips, whose they are, and what decides
         starts: int64[persons], the first leaf of each.
         month: int32[leaves], the areas of the axis that a person has one trip for each of.
         most: trips that are kept of a person.
-        ids: uint64[persons].
-        key: of `draw_key`.
+        lots: what decides, by person.
     """
     if month is None:
-        return draw_trips(n, _offsets(starts, len(n)), most, ids, np.uint64(0), key)
+        return draw_trips(n, _offsets(starts, len(n)), most, lots)
+    ids, key = lots.ids, lots.key
     kept = np.zeros_like(n)
     alive = np.flatnonzero(n)  # a row with count 0 is no trip
     person = np.repeat(np.arange(len(starts)), np.diff(_offsets(starts, len(n))))[alive]
@@ -198,22 +211,17 @@ def _chosen(  # noqa: PLR0913, PLR0917 - trips, whose they are, and what decides
     one = np.ones(len(alive), np.int64)
     numbers = _OF_AREAS | month[alive][first].astype(np.uint64)
     offsets = _offsets(first, len(alive))
-    alive = alive[draw_trips(one, offsets, 1, ids[person[first]], numbers, key) > 0]
+    alive = alive[draw_trips(one, offsets, 1, Lots(ids[person[first]], key, numbers)) > 0]
     # Now each month of a person is one leaf.
     starts = np.flatnonzero(_is_new(person[first]))
     offsets = _offsets(starts, len(first))
     ids = ids[person[first][starts]]
-    kept[alive] = draw_trips(one[: len(alive)], offsets, most, ids, np.uint64(0), key)
+    kept[alive] = draw_trips(one[: len(alive)], offsets, most, Lots(ids, key))
     return kept
 
 
-def draw_trips(  # noqa: PLR0913, PLR0917 - trips, whose they are, and what decides
-    n: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    most: int,
-    ids: NDArray[np.uint64],
-    first: NDArray[np.uint64] | np.uint64,
-    key: bytes,
+def draw_trips(
+    n: NDArray[np.int64], offsets: NDArray[np.int64], most: int, lots: Lots
 ) -> NDArray[np.int64]:
     """int64[leaves]: `most` trips of each group that has more, drawn at random; else all.
 
@@ -221,10 +229,9 @@ def draw_trips(  # noqa: PLR0913, PLR0917 - trips, whose they are, and what deci
         n: int64[leaves], trips.
         offsets: int64[groups + 1], the leaves of each group.
         most: how many are drawn.
-        ids: uint64[groups], the person whose trips they are.
-        first: uint64[groups], or the same for all: the number of the first draw.
-        key: of `draw_key`.
+        lots: what decides, by group.
     """
+    ids, key, first = lots
     kept = n.copy()
     busy = np.flatnonzero(sum_groups(n, offsets) > most)
     left = n.astype(np.uint64)
@@ -236,7 +243,7 @@ def draw_trips(  # noqa: PLR0913, PLR0917 - trips, whose they are, and what deci
         blocks[:, :, 1] = np.arange(most, dtype=np.uint64)
         blocks[:, :, 1] += first[some][:, None] if isinstance(first, np.ndarray) else first
         words = np.frombuffer(cipher.update(blocks.tobytes()), np.uint64)
-        draw_trips_kernel(left, offsets, some, most, words[::2], kept)
+        draw_trips_kernel(left, offsets, some, words[::2].reshape(len(some), most), kept)
     return kept
 
 
@@ -288,22 +295,20 @@ def sum_groups_kernel(
 
 
 @kernel
-def draw_trips_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+def draw_trips_kernel(
     left: NDArray[np.uint64],
     offsets: NDArray[np.int64],
     groups: NDArray[np.int64],
-    most: int,
     words: NDArray[np.uint64],
     kept: NDArray[np.int64],
 ) -> None:
-    """Draw `most` trips of each of some groups, one after the other.
+    """Draw trips of each of some groups, one after the other.
 
     Args:
         left: uint64[leaves], trips that are not drawn yet; overwritten.
         offsets: int64[all groups + 1].
-        groups: int64[groups], those with more than `most` trips.
-        most: how many trips of a group are drawn.
-        words: uint64[groups * most], random.
+        groups: int64[groups], those with more trips than are drawn.
+        words: uint64[groups, trips that are drawn], random.
         kept: int64[leaves], drawn trips; written for leaves of these groups.
     """
     for i in range(groups.size):
@@ -312,8 +317,8 @@ def draw_trips_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         for leaf in range(start, stop):
             kept[leaf] = 0
             total += min(left[leaf], np.uint64(MAX_INT64) - total)
-        for j in range(most):
-            at = words[i * most + j] % total
+        for word in words[i]:
+            at = word % total
             leaf = start
             while at >= left[leaf]:
                 at -= left[leaf]

@@ -151,7 +151,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
         )
         leaves = leaf_counts(areas, counts)
         del areas, counts
-        if rows.is_compared and (has_merged or may_repeat(leaves, pool)):
+        if rows.is_compared and (has_merged or may_repeat(leaves)):
             lines = table.attempt(partial(workspace.fetch, rows.repeated_lines()))
             rows.check_repeated(lines.to_pylist()[0], say)
         if say is not None:

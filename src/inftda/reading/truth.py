@@ -60,17 +60,14 @@ def leaf_counts(areas: Sequence[NDArray[Any]], counts: NDArray[Any]) -> Cells:
     return Cells(tuple(_read_only(axis, np.int32) for axis in areas), _read_only(counts, np.int64))
 
 
-def may_repeat(leaves: Cells, pool: ThreadPool) -> bool:
+def may_repeat(leaves: Cells) -> bool:
     """Return whether a leaf is listed several times; also True if there are too many to tell."""
-    if len(leaves.value) < 2:
-        return False
-    sizes = [int(axis.max()) + 1 for axis in leaves.areas]
-    n_bits = (prod(sizes) - 1).bit_length()
-    if n_bits > MAX_BITS:
+    sizes = [int(axis.max(initial=0)) + 1 for axis in leaves.areas]
+    if prod(sizes) > 1 << MAX_BITS:
         return True
-    steps = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
-    codes = [np.arange(size) * step for size, step in zip(sizes, steps, strict=True)]
-    return len(sort_nodes(codes, leaves, n_bits, pool)[0]) < len(leaves.value)
+    key = np.ravel_multi_index(leaves.areas, sizes)
+    key.sort()
+    return bool((key[1:] == key[:-1]).any())
 
 
 def _read_only(array: NDArray[Any], dtype: type[_Number]) -> NDArray[_Number]:
@@ -244,17 +241,17 @@ def sort_nodes(
     """
     # All read-only, so that numba compiles one kernel.
     areas = tuple(_read_only(axis, np.int32) for axis in cells.areas)
-    counts = _read_only(cells.value, np.int64)
-    n, cut, codes = len(counts), max(n_bits - DIGIT_BITS, 0), tuple(codes)
+    nodes = tuple(codes), areas, _read_only(cells.value, np.int64)
+    n, cut = len(cells.value), max(n_bits - DIGIT_BITS, 0)
     node, count = np.empty(n, np.int64), np.empty(n, np.int64)
     parts = pool.parts(n, FEW)
     sizes = np.zeros((len(parts), 1 << (n_bits - cut)), np.int64)
 
     def count_part(part: int) -> None:
-        count_nodes_kernel(codes, areas, *parts[part], cut, sizes[part])
+        count_nodes_kernel(nodes, parts[part], cut, sizes[part])
 
     def move_part(part: int) -> None:
-        move_nodes_kernel(codes, areas, counts, *parts[part], cut, free[part], node, count)
+        move_nodes_kernel(nodes, parts[part], cut, free[part], (node, count))
 
     pool.run(count_part, range(len(parts)))
     # Of every bucket first the nodes of the first part, then those of the second, and so on.
@@ -265,8 +262,7 @@ def sort_nodes(
     def sort(buckets: tuple[int, int]) -> slice:
         largest = int(np.diff(offsets[buckets[0] : buckets[1] + 1]).max(initial=0))
         spare = np.empty(largest, np.int64), np.empty(largest, np.int64)
-        ends = np.empty(1 << DIGIT_BITS, np.int64)
-        last = sort_buckets_kernel(node, count, offsets, *buckets, cut, *spare, ends)
+        last = sort_buckets_kernel((node, count), offsets, buckets, cut, spare)
         return slice(int(offsets[buckets[0]]), last)
 
     n_parts = len(parts) * PARTS_PER_THREAD
@@ -297,31 +293,30 @@ def number_of(codes: tuple[Ints, ...], areas: Areas, i: int) -> Any:
 
 
 @kernel
-def count_nodes_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    codes: tuple[Ints, ...], areas: Areas, first: int, last: int, cut: int, sizes: Ints
+def count_nodes_kernel(
+    nodes: tuple[tuple[Ints, ...], Areas, Ints], part: tuple[int, int], cut: int, sizes: Ints
 ) -> None:
-    """Add how many of the nodes first..last have each value of the bits from `cut` on."""
-    for i in range(first, last):
+    """Add how many nodes of a part have each value of the bits from `cut` on."""
+    codes, areas, _ = nodes
+    for i in range(part[0], part[1]):
         sizes[number_of(codes, areas, i) >> cut] += 1
 
 
 @kernel
-def move_nodes_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    codes: tuple[Ints, ...],
-    areas: Areas,
-    counts: Ints,
-    first: int,
-    last: int,
+def move_nodes_kernel(
+    nodes: tuple[tuple[Ints, ...], Areas, Ints],
+    part: tuple[int, int],
     cut: int,
     free: Ints,
-    node: Ints,
-    count: Ints,
+    out: tuple[Ints, Ints],
 ) -> None:
-    """Write numbers and counts of the nodes first..last into buckets, of the bits from `cut` on.
+    """Write numbers and counts of the nodes of a part into buckets, of the bits from `cut` on.
 
     `free` is int64[buckets]: the next free index of each, before and after.
     """
-    for i in range(first, last):
+    codes, areas, counts = nodes
+    node, count = out
+    for i in range(part[0], part[1]):
         number = number_of(codes, areas, i)
         to = free[number >> cut]
         free[number >> cut] = to + 1
@@ -329,38 +324,32 @@ def move_nodes_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 
 
 @kernel
-def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    node: Ints,
-    count: Ints,
+def sort_buckets_kernel(
+    nodes_of_all: tuple[Ints, Ints],
     offsets: Ints,
-    first: int,
-    last: int,
+    buckets: tuple[int, int],
     cut: int,
-    spare_node: Ints,
-    spare_count: Ints,
-    ends: Ints,
+    spare: tuple[Ints, Ints],
 ) -> int:
-    """Sort each of the buckets first..last by radix, and add up counts of equal nodes.
+    """Sort each of some buckets by radix, and add up counts of equal nodes.
 
     The result begins at the first bucket; return its end.
 
     Args:
-        node: int64[n], sorted.
-        count: int64[n], moved along.
+        nodes_of_all: int64[n] twice: numbers, which are sorted, and counts.
         offsets: int64[buckets + 1], slices of these.
-        first: first bucket.
-        last: one after the last.
+        buckets: the first bucket, and the one after the last.
         cut: number of the bits that nodes of a bucket differ in.
-        spare_node: int64[nodes of the largest bucket], overwritten, as are the next two.
-        spare_count: int64, as many.
-        ends: int64[2^DIGIT_BITS].
+        spare: int64[nodes of the largest bucket] twice, overwritten.
     """
-    mask, start = ends.size - 1, int(offsets[first])
+    node, count = nodes_of_all
+    ends = np.empty(1 << DIGIT_BITS, np.int64)
+    mask, start = ends.size - 1, int(offsets[buckets[0]])
     end = start
-    for bucket in range(first, last):
+    for bucket in range(buckets[0], buckets[1]):
         low, high = offsets[bucket], offsets[bucket + 1]
         nodes, counts = node[low:high], count[low:high]
-        others, their = spare_node[: high - low], spare_count[: high - low]
+        others, their = spare[0][: high - low], spare[1][: high - low]
         for shift in range(0, cut, DIGIT_BITS):
             ends[:] = 0
             for i in range(nodes.size):

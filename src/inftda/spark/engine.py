@@ -1,6 +1,6 @@
 """The Spark engine, for `release(..., engine=SparkEngine(session))`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,18 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from inftda.errors import InftdaError, ReleaseError
-from inftda.mechanism.data import MeasuredTable, Step
-from inftda.mechanism.intopt import Seed
-from inftda.mechanism.topdown import Outcome, divide_all, top_down
-from inftda.noise.bits import RandomSource, Secret
+from inftda.mechanism.data import MeasuredTable
+from inftda.mechanism.topdown import Division, Outcome, divide_all, top_down
+from inftda.noise.bits import RandomSource
 from inftda.privacy.noise_plan import Account
-from inftda.privacy.unit import Unit
-from inftda.reading import Columns
+from inftda.reading import Request
 from inftda.reading.truth import Truth
 from inftda.spark import tasks
 from inftda.spark.reading import SparkLeaves, read_leaves
 from inftda.spark.session import PARTITIONS, broadcast, carry_out, opened, settings
-from inftda.spark.tasks import Batches, Division, Made
+from inftda.spark.tasks import Batches, Made, SharedDivision
 from inftda.tree import CellRows, Cells, Marginal, Tree, TreeLevel
 from inftda.util.screen import Progress
 from inftda.util.threads import ThreadPool, available_cores
@@ -157,20 +155,11 @@ class RunningSpark:
     driver_nodes: int
     stack: ExitStack
 
-    def read(  # noqa: PLR0913 - the table, what it means, and what it is read for
-        self,
-        table: Any,
-        columns: Columns,
-        tree: Tree,
-        *,
-        unit: Unit,
-        source: RandomSource,
-        say: Callable[[str], object] | None,
-    ) -> SparkTruth:
+    def read(self, table: Any, tree: Tree, request: Request) -> SparkTruth:
         """The confidential table, counted per leaf and kept by the executors."""
         leaves = read_leaves(
-            self.session, table, columns, tree.axes, unit=unit,
-            random_source=source, say=say,
+            self.session, table, request.columns, tree.axes, unit=request.unit,
+            random_source=request.source, say=request.say,
         )  # fmt: skip
         self.stack.callback(leaves.forget)
         # From here on rows are cells.
@@ -189,41 +178,29 @@ class RunningSpark:
 
         Released nodes are on the driver while there are few. After that they are cells (see
         `tasks`) that the executors keep, from one partition to the next in group order. Noisy
-        counts stay with the executors until they are iterated over.
+        counts stay with the executors, and are read from there whenever they are iterated over.
         """
         pool = ThreadPool(available_cores())
         total = 0
 
         def take_step(
-            step: Step,
-            totals: Sequence[MeasuredTable],
-            parents: Cells | DataFrame,
-            secret: Secret,
-            seed: Seed,
+            division: Division, parents: Cells | DataFrame
         ) -> tuple[Cells | DataFrame, Iterable[MeasuredTable]]:
             nonlocal total
+            step = division.step
             if isinstance(parents, Cells):
                 if step.level.index <= truth.trunk_end.index:
                     true = truth.trunk.level(step.level)
-                    return divide_all(
-                        step,
-                        parents,
-                        true,
-                        secret,
-                        seed,
-                        totals=totals,
-                        pool=pool,
-                        progress=progress,
-                    )
+                    return divide_all(division, parents, true, pool=pool, progress=progress)
                 total = int(parents.value.sum())
                 table = pa.Table.from_batches([tasks.as_batch(parents.areas, parents.value)])
                 parents = self.session.createDataFrame(tasks.cell_table(table), tasks.CELLS)
             n_tasks = min(self.tasks, len(step.level.child_offsets) - 1)
-            division = Division(step, tuple(totals), secret, seed, n_tasks)
+            shared = SharedDivision(division, n_tasks)
             progress(step.level.name, 0, 1)
-            cells = self._divide(parents, truth, division)
+            cells = self._divide(parents, truth, shared)
             progress(step.level.name, 1, 1)
-            return _of_kind(cells, tasks.CHILDREN), _noisy_counts(cells, division)
+            return _of_kind(cells, tasks.CHILDREN), NoisyCounts(cells, division)
 
         drawn = top_down(truth, account, source, take_step)
         if isinstance(drawn.leaves, Cells):
@@ -236,7 +213,7 @@ class RunningSpark:
             )
         return drawn._replace(leaves=leaves)
 
-    def _divide(self, parents: DataFrame, truth: SparkTruth, division: Division) -> DataFrame:
+    def _divide(self, parents: DataFrame, truth: SparkTruth, division: SharedDivision) -> DataFrame:
         """One shuffle: parents and true children to the task of their group."""
         shared = self.stack.enter_context(broadcast(self.session, division))
 
@@ -263,17 +240,23 @@ class RunningSpark:
         return divided
 
 
-def _noisy_counts(cells: DataFrame, division: Division) -> Iterator[MeasuredTable]:
-    """Noisy counts of a step, table after table."""
-    step, whole = division.step, {one.depths: one for one in division.totals}
-    kinds = {one.depths: kind for kind, one in enumerate(step.by_rows)}
-    for one in (step.children, *step.cross):
-        if one.depths in whole:
-            yield whole[one.depths]
-            continue
-        for part in _one_by_one(_of_kind(cells, kinds[one.depths])):
-            alone = np.ones(len(part.value), np.int64)
-            yield MeasuredTable(one, CellRows(step.level.axis, part.areas, alone), part.value)
+@dataclass(frozen=True)
+class NoisyCounts:
+    """Noisy counts of a step, table after table, read from the executors that keep them."""
+
+    cells: DataFrame
+    division: Division
+
+    def __iter__(self) -> Iterator[MeasuredTable]:
+        step, whole = self.division.step, {one.depths: one for one in self.division.totals}
+        kinds = {one.depths: kind for kind, one in enumerate(step.by_rows)}
+        for one in (step.children, *step.cross):
+            if one.depths in whole:
+                yield whole[one.depths]
+                continue
+            for part in _one_by_one(_of_kind(self.cells, kinds[one.depths])):
+                alone = np.ones(len(part.value), np.int64)
+                yield MeasuredTable(one, CellRows(step.level.axis, part.areas, alone), part.value)
 
 
 def _of_kind(cells: DataFrame, kind: int) -> DataFrame:

@@ -21,12 +21,9 @@ from pyspark import TaskContext
 
 from inftda import __version__
 from inftda.errors import ReleaseError
-from inftda.mechanism.data import MeasuredTable, Step
-from inftda.mechanism.intopt import Seed
-from inftda.mechanism.topdown import divide_all
-from inftda.noise.bits import Secret
+from inftda.mechanism.topdown import Division, divide_all
 from inftda.reading.truth import Children
-from inftda.tree import Areas, Cells, Ints, Marginal
+from inftda.tree import Areas, Cells, Ints, Marginal, TreeLevel
 from inftda.util.threads import ThreadPool
 
 Batches = Iterable[pa.RecordBatch]
@@ -139,23 +136,26 @@ def sum_up(marginals: Sequence[Marginal], batches: Batches) -> Made:
 
 
 @dataclass(frozen=True, repr=False)
-class Division:
-    """One level step: everything a task needs but its rows.
+class SharedDivision:
+    """One level step: everything a task needs but its rows. It holds the secret, as the division.
 
-    `totals` are the cross tables that were measured as a whole, on the driver.
-
-    It holds the secret that noise follows from, so it never shows itself.
+    Attributes:
+        division: how parents are divided.
+        n_tasks: number of tasks.
+        version: of this package on the driver.
     """
 
-    step: Step
-    totals: tuple[MeasuredTable, ...]
-    secret: Secret
-    seed: Seed
+    division: Division
     n_tasks: int
     version: str = __version__
 
     def __repr__(self) -> str:
-        return "Division(confidential)"
+        return "SharedDivision(confidential)"
+
+    @property
+    def level(self) -> TreeLevel:
+        """The level of the children."""
+        return self.division.step.level
 
     def check_version(self) -> None:
         """Complain if this executor has another version of this package than the driver."""
@@ -171,22 +171,22 @@ class Division:
         Whole groups go to a task, neighbouring ones together, so that what the tasks give one
         after the other is in group order.
         """
-        level = self.step.level
+        level = self.level
         offsets = level.child_offsets.astype(np.int64)
         task = offsets[parents[level.axis]] * self.n_tasks // offsets[-1]
         return np.asarray(task, np.int32)
 
 
-def send_parents(division: Division, batches: Batches) -> Made:
+def send_parents(division: SharedDivision, batches: Batches) -> Made:
     """Released parents with the task that divides them."""
     for batch in batches:
         *areas, value = _columns(batch)
         yield _routed(division.task_of(tuple(areas)), areas, value, is_parent=True)
 
 
-def send_truth(division: Division, batches: Batches) -> Made:
+def send_truth(division: SharedDivision, batches: Batches) -> Made:
     """True children, as rows that may repeat, with the task that divides their parent."""
-    level = division.step.level
+    level = division.level
     for batch in batches:
         *leaves, n = _columns(batch)
         areas, sums = level.sum_up(leaves, n)
@@ -201,7 +201,7 @@ def _routed(
     return rows.append_column(TASK, pa.array(task))
 
 
-def divide(division: Division, batches: Batches) -> Made:
+def divide(division: SharedDivision, batches: Batches) -> Made:
     """Cells of released children of the parents of one task, and of noisy counts.
 
     It takes what `send_parents` and `send_truth` give for this task, in any order.
@@ -210,7 +210,7 @@ def divide(division: Division, batches: Batches) -> Made:
     held = [_columns(batch) for batch in batches]
     if not held:
         return
-    step, level = division.step, division.step.level
+    level = division.level
     *areas, n, is_parent, _ = (np.concatenate(column) for column in zip(*held, strict=True))
     del held  # dividing takes the room again
     context = TaskContext.get()
@@ -219,20 +219,12 @@ def divide(division: Division, batches: Batches) -> Made:
     truth = Children.of(level, true, pool)
     parents = Cells(tuple(of[is_parent] for of in areas), n[is_parent])
     del areas, n, true
-    children, noisy = divide_all(
-        step,
-        parents,
-        truth,
-        division.secret,
-        division.seed,
-        totals=division.totals,
-        pool=pool,
-    )
+    children, noisy = divide_all(division.division, parents, truth, pool=pool)
     yield from (
         _of_kind(CHILDREN, cell) for cell in pack([as_batch(children.areas, children.value)])
     )
     # The driver has the totals that it measured.
-    for kind, one in enumerate(step.by_rows):
+    for kind, one in enumerate(division.division.step.by_rows):
         here = (as_batch(some.cells(), some.value) for some in noisy if some.depths == one.depths)
         yield from (_of_kind(kind, cell) for cell in pack(here))
 

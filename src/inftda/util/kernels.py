@@ -35,12 +35,21 @@ def kernel(function: Kernel) -> Kernel:
 
 
 def inlined_kernel(function: Kernel) -> Kernel:
-    """Compile a function to be copied into every caller: for those shorter than a call."""
-    return _compiled(function, forceinline=True)
+    """Compile a function to be copied into every kernel that calls it.
+
+    Only kernels may call it. It has no entry for Python, which would take an eighth of the time of
+    the first release, so a call from Python ends the process.
+    """
+    return _compiled(function, forceinline=True, no_cpython_wrapper=True)
 
 
 def _compiled(function: Kernel, **inlining: bool) -> Kernel:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", **inlining}
+    options: dict[str, Any] = {
+        "nogil": True,
+        "error_model": "numpy",
+        "no_cfunc_wrapper": True,  # nothing calls kernels from C
+        **inlining,
+    }
     folder, given = cache_folder(), config.CACHE_DIR
     config.CACHE_DIR = folder or given  # only for this function
     try:

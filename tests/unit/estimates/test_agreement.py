@@ -80,7 +80,7 @@ def test_it_is_what_comparing_cell_by_cell_gives(made):
     release = made()
     measured, leaves = release.measurements(), release.leaves()
     expected = slow_fits(release.tree, measured, leaves)
-    for fits in (release.known_fits, table_fits(release.tree, measured, *leaves)):
+    for fits in (release.fits, table_fits(release.tree, measured, *leaves)):
         assert [fit[1:] for fit in fits] == expected
     order = np.random.default_rng(1).permutation(len(leaves.value))
     areas = tuple(numbers[order] for numbers in leaves.areas)
@@ -99,27 +99,42 @@ def test_in_which_parts_values_come_does_not_matter(size):
 
 
 @pytest.mark.parametrize("measurements", ["all", "totals"])
-def test_a_release_knows_all_of_it_when_it_is_made_and_what_it_publishes_afterwards(
-    tmp_path, measurements
-):
+def test_a_release_just_made_knows_what_an_opened_one_does(tmp_path, measurements):
     made = country(out=tmp_path / "out", measurements=measurements)
     opened = inftda.open_release(tmp_path / "out")
-    assert len(made.fits) == len(country().fits) == 15
-    shown = {table.name for table in made.published_tables()}
-    assert opened.fits == tuple(fit for fit in made.fits if fit.name in shown)
+    assert made == opened
+    assert made.fits == opened.fits
+    assert [fit.name for fit in made.fits] == [table.name for table in made.published_tables()]
     table = opened.fit()
     assert table.column_names == ["table", "cells", "rms_z", "beyond_3"]
     assert table["table"].to_pylist() == [fit.name for fit in opened.fits]
     assert list(opened.fit(as_="pandas")["beyond_3"]) == [100 * fit.beyond for fit in opened.fits]
 
 
-def test_a_release_of_flows_only_knows_its_fit_when_it_is_made(tmp_path):
-    made = country(out=tmp_path / "out", cross_tables=0, measurements="totals")
-    assert len(made.fits) == 6
+def test_of_a_release_of_flows_only_nothing_is_known(tmp_path):
+    country(out=tmp_path / "out", cross_tables=0, measurements="totals")
     opened = inftda.open_release(tmp_path / "out")
     assert "Warning" not in opened._repr_html_(), "nothing is known, so nothing is warned of"
     with pytest.raises(inftda.InftdaError, match="has no measurements"):
         opened.fit()
+
+
+@pytest.mark.parametrize(("measurements", "n"), [("all", 0), ("totals", 1)])
+def test_the_custodian_hears_of_misfits_that_nobody_can_see_later(monkeypatch, measurements, n):
+    """All tables are taken to be wrong; those of published values are warned of when asked."""
+    right, asked = Agreement.fits, []
+
+    def wrong(agreement):
+        asked.extend(right(agreement))
+        return tuple(one._replace(rms=3.0, n_cells=50) for one in right(agreement))
+
+    monkeypatch.setattr(Agreement, "fits", wrong)
+    said = []
+    country(measurements=measurements, on_message=said.append)
+    warned = [words for words in said if "do not agree with what was measured" in words]
+    assert len(warned) == n
+    assert all(words.endswith(": do not use them") for words in warned)
+    assert len(asked) == 15 * n
 
 
 def test_an_empty_release_has_nothing_that_misfits():
@@ -230,7 +245,7 @@ def test_words_name_the_worst_and_count_the_rest():
 
 def test_what_is_not_published_is_not_where_readers_are_sent():
     release = country(measurements="totals")
-    wrong = tuple(one._replace(rms=3.0, n_cells=50) for one in release.fits)
+    wrong = tuple(one._replace(rms=3.0, n_cells=50) for one in country().fits)
     (words,) = misfit_warnings(replace(release, known_fits=wrong))
     assert words.endswith(": do not use them")
 

@@ -12,12 +12,12 @@ from inftda.errors import OptimizeError
 from inftda.mechanism.adjustment import (
     HARD,
     ONE,
-    CellSums,
+    BalancedCounts,
     MeasuredCells,
+    Shifts,
     balance,
     bound_with_duals_kernel,
     divide_kernel,
-    keep_positive_kernel,
     solve_kernel,
 )
 from inftda.mechanism.intopt import Candidates, Vectors, check_exact, intopt, words_of
@@ -55,7 +55,6 @@ def candidates_of(noisy, fraction, total, is_candidate):
         offsets=ints([0, len(chosen)]),
         column=chosen.astype(np.int32),
         noisy=key[chosen],
-        value=np.empty(len(chosen), np.int64),
         total=ints([total]),
         size=ints([len(noisy)]),
         sum=ints([sum(noisy)]),
@@ -78,18 +77,24 @@ def divisions(draw, reach=12):
     return noisy, fraction, dual, total, is_candidate
 
 
+def divided_by(candidates, cells, shifts):
+    n = len(cells.measured)
+    found = BalancedCounts(np.empty_like(candidates.noisy), *np.zeros((2, n), np.int64))
+    divide_kernel((0, 1), candidates, cells, shifts, found)
+    return found
+
+
 def run(noisy, fraction, dual, total, is_candidate, *, reach=12.0, ratio=1.0):
     n = len(noisy)
     candidates = candidates_of(noisy, fraction, total, is_candidate)
-    sums = CellSums(np.zeros(n, np.int64), np.zeros(n, np.int64))
     cells = one_row(n, ratio=ratio)
     most = int(reach * ONE)
-    limits = (-most if ratio != HARD else -HARD_REACH * most, most)
-    divide_kernel(0, 1, candidates, cells, ints(dual), limits, sums)
+    shifts = Shifts(ints(dual), -most if ratio != HARD else -HARD_REACH * most, most)
+    divided = divided_by(candidates, cells, shifts)
     value = np.zeros(n, np.int64)
-    value[candidates.column] = candidates.value
-    assert (sums.sum == value).all()
-    assert (sums.positive == (value > 0)).all()
+    value[candidates.column] = divided.value
+    assert (divided.sum == value).all()
+    assert (divided.positive == (value > 0)).all()
     return value.tolist()
 
 
@@ -176,12 +181,13 @@ def moved(released, case, data, *, reach, ratio):
     noisy, fraction, _, total, is_candidate = case
     n = len(noisy)
     candidates = candidates_of(noisy, fraction, total, is_candidate)
-    candidates.value[:] = released[candidates.column]
+    before = released[candidates.column]
     goal = data.draw(st.lists(st.integers(-500, 500), min_size=n, max_size=n))
     cells = one_row(n, measured=goal, ratio=ratio)._replace(sigma=np.array([0.1]))
-    local_search(candidates, cells, ints([0, 1]), sigma=reach, pool=ThreadPool(1))
     value = np.zeros(n, np.int64)
-    value[candidates.column] = candidates.value
+    value[candidates.column] = local_search(
+        candidates, before, cells, ints([0, 1]), sigma=reach, pool=ThreadPool(1)
+    )
     assert value.sum() == total
     assert (value >= 0).all()
     return value
@@ -220,9 +226,8 @@ def test_a_hard_price_may_go_below_the_reach_but_not_above_it():
     case = ([50, 60, 0, 0], [1, 2, 3, 4], [-40 * ONE, 40 * ONE, 0, 0], 70, [True] * 4)
     noisy, fraction, dual, total, is_candidate = case
     candidates = candidates_of(noisy, fraction, total, is_candidate)
-    sums = CellSums(np.zeros(4, np.int64), np.zeros(4, np.int64))
-    limits = (-HARD_REACH * 10 * ONE, 10 * ONE)
-    divide_kernel(0, 1, candidates, one_row(4), ints(dual), limits, sums)
+    shifts = Shifts(ints(dual), -HARD_REACH * 10 * ONE, 10 * ONE)
+    sums = divided_by(candidates, one_row(4), shifts)
     expected = divide(noisy, fraction, [-40 * ONE, 10 * ONE, 0, 0], total, is_candidate)
     assert sums.sum.tolist() == expected
 
@@ -249,9 +254,9 @@ def test_best_prices_are_those_of_weighted_least_squares(data):
         n_parents=np.ones(5, np.int64),
     )
     pad = np.zeros(2, np.int64)
-    best, weight = np.empty(5), np.empty(5)
-    sums = CellSums(np.concatenate([total, pad]), np.concatenate([positive, pad]))
-    solve_kernel(cells, cells.first, sums, dual, best, weight)
+    best, none = np.empty(5), ints([])
+    divided = BalancedCounts(none, np.concatenate([total, pad]), np.concatenate([positive, pad]))
+    solve_kernel(cells, cells.first, divided, dual, best)
     # Sums are linear in the dual variables p; minimise the children's moves and the misfits.
     base = total - positive * dual[:3]
     tables = np.vstack([np.eye(3), [[1, 1, 0], [0, 0, 1]]]) * positive
@@ -273,7 +278,6 @@ def random_groups(rng, n_parents, n_columns, n_rows):
         offsets=np.arange(n_parents + 1) * n_columns,
         column=np.tile(np.arange(n_columns, dtype=np.int32), n_parents),
         noisy=x.ravel() * ONE + rng.integers(0, ONE, x.size),
-        value=np.empty(x.size, np.int64),
         total=true.sum(1),
         size=np.full(n_parents, n_columns),
         sum=x.sum(1),
@@ -296,23 +300,22 @@ def random_groups(rng, n_parents, n_columns, n_rows):
     return candidates, cells
 
 
-def misfit(candidates, cells):
-    sums = CellSums(np.zeros_like(cells.measured), np.zeros_like(cells.measured))
+def misfit(candidates, value, cells):
+    sums = np.zeros_like(cells.measured)
     n_columns = cells.offsets[1]
     parent = np.repeat(np.arange(len(candidates.total)), np.diff(candidates.offsets))
-    np.add.at(sums.sum, cells.row[0][parent] * n_columns + candidates.column, candidates.value)
-    return np.abs(sums.sum - cells.measured).sum()
+    np.add.at(sums, cells.row[0][parent] * n_columns + candidates.column, value)
+    return np.abs(sums - cells.measured).sum()
 
 
 def test_sums_come_closer_to_what_was_measured():
-    without, cells = random_groups(np.random.default_rng(1), 300, 10, 6)
-    balance(without, cells, sigma=0.0, pool=ThreadPool(1))
     candidates, cells = random_groups(np.random.default_rng(1), 300, 10, 6)
-    balance(candidates, cells, sigma=10.0, pool=ThreadPool(1))
-    assert misfit(candidates, cells) < 0.5 * misfit(without, cells)
-    parts = np.add.reduceat(candidates.value, candidates.offsets[:-1])
+    without = balance(candidates, cells, sigma=0.0, pool=ThreadPool(1))
+    value = balance(candidates, cells, sigma=10.0, pool=ThreadPool(1))
+    assert misfit(candidates, value, cells) < 0.5 * misfit(candidates, without, cells)
+    parts = np.add.reduceat(value, candidates.offsets[:-1])
     assert (parts == candidates.total).all()
-    assert (candidates.value >= 0).all()
+    assert (value >= 0).all()
 
 
 @pytest.mark.parametrize("ratio", [0.1, HARD])
@@ -321,15 +324,10 @@ def test_the_number_of_threads_changes_nothing(ratio):
     for threads in (1, 2, 7):
         candidates, cells = random_groups(np.random.default_rng(2), 100, 6, 3)
         cells = cells._replace(ratio=np.full(3, ratio))
-        balance(candidates, cells, sigma=10.0, pool=ThreadPool(threads))
-        groups = np.searchsorted(cells.row[0], range(4))
-        local_search(candidates, cells, groups, sigma=10.0, pool=ThreadPool(threads))
-        offsets = np.empty_like(candidates.offsets)
-        keep_positive_kernel(candidates, offsets)
-        n = offsets[-1]
-        released.append(
-            (offsets.tolist(), candidates.column[:n].tolist(), candidates.value[:n].tolist())
-        )
+        groups, pool = np.searchsorted(cells.row[0], range(4)), ThreadPool(threads)
+        value = balance(candidates, cells, sigma=10.0, pool=pool)
+        value = local_search(candidates, value, cells, groups, sigma=10.0, pool=pool)
+        released.append(value.tolist())
     assert released[0] == released[1] == released[2]
 
 
@@ -337,13 +335,13 @@ def test_sums_agree_with_hard_totals():
     candidates, cells = random_groups(np.random.default_rng(3), 400, 5, 1)
     goal = ints(np.roll(cells.measured, 1) // 8 + cells.measured * 7 // 8)
     goal[0] += candidates.total.sum() - goal.sum()
-    balance(
+    value = balance(
         candidates,
         cells._replace(measured=goal, ratio=np.array([HARD])),
         sigma=10.0,
         pool=ThreadPool(1),
     )
-    sums = np.bincount(candidates.column, weights=candidates.value)
+    sums = np.bincount(candidates.column, weights=value)
     assert np.abs(sums - goal).max() <= 0.01 * goal.max()
 
 
@@ -362,8 +360,7 @@ def test_two_chains_and_hard_totals_are_all_met():
     x = true + rng.normal(0, 18, true.shape).round().astype(np.int64)
     candidates = Candidates(
         np.arange(n + 1) * 2, np.tile(np.arange(2, dtype=np.int32), n),
-        x.ravel() * ONE + rng.integers(0, ONE, x.size), np.empty(x.size, np.int64),
-        total, np.full(n, 2), x.sum(1), x.min(1),
+        x.ravel() * ONE + rng.integers(0, ONE, x.size), total, np.full(n, 2), x.sum(1), x.min(1),
     )  # fmt: skip
     rows = np.stack([np.zeros(n, np.int64), 1 + areas[0], 1 + n_rows + areas[1]])
     measured = np.zeros((1 + 2 * n_rows, 2), np.int64)
@@ -375,9 +372,10 @@ def test_two_chains_and_hard_totals_are_all_met():
         np.arange(n_all + 1) * 2, measured.ravel(), np.array([HARD] + [0.3] * (n_all - 1)),
         np.full(n_all, 33.0), np.bincount(rows.ravel()),
     )  # fmt: skip
-    balance(candidates, cells, sigma=18.0, pool=ThreadPool(1))
-    local_search(candidates, cells, ints([0, n]), sigma=18.0, pool=ThreadPool(1))
-    value = candidates.value.reshape(-1, 2)
+    value = balance(candidates, cells, sigma=18.0, pool=ThreadPool(1))
+    value = local_search(
+        candidates, value, cells, ints([0, n]), sigma=18.0, pool=ThreadPool(1)
+    ).reshape(-1, 2)
     found = np.zeros_like(measured)
     for row in rows:
         np.add.at(found, row, value)
@@ -393,8 +391,8 @@ def test_candidates_are_those_not_far_below_the_least_that_is_kept():
     assert vectors.least.tolist() == [-3, 0, 7]
     seed = words_of(bytes(16))
     kept = vectors.candidates(1, seed)
-    kept.value[:] = kept.noisy >> 16  # all that are positive survive
-    bound_with_duals_kernel(kept, 4, vectors.bound)
+    # All that are positive survive.
+    bound_with_duals_kernel(kept, kept.noisy >> 16, 4, vectors.bound)
     least = [min(v for v in part if v > 0) for part in ([5, 9], [7, 7])]
     assert vectors.bound[[0, 2]].tolist() == [low - 4 for low in least]
     vectors.bound[1] = 0

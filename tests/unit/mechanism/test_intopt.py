@@ -6,8 +6,9 @@ import pytest
 from inftda import selftest
 from inftda.errors import OptimizeError
 from inftda.mechanism import intopt as module
-from inftda.mechanism.intopt import Vectors, intopt, optimize_kernel, words_of
+from inftda.mechanism.intopt import Vectors, intopt, optimize, words_of
 from inftda.mechanism.reference import shares
+from inftda.util.threads import ThreadPool
 from slow_optimizers import algorithm_2, chebyshev, chebyshev_optimum, vectors
 
 
@@ -59,8 +60,8 @@ def test_equals_are_decided_anew_below_each_parent_and_at_each_level():
 
     def first_has_more(level):
         found = vectors.candidates(level, words_of(bytes(range(16))))
-        optimize_kernel(found)
-        return found.value[::2] > found.value[1::2]
+        value = optimize(found, ThreadPool(1))
+        return value[::2] > value[1::2]
 
     one, other = first_has_more(4), first_has_more(5)
     assert n / 4 < one.sum() < 3 * n / 4
@@ -74,11 +75,11 @@ def test_many_vectors_at_once_are_each_optimised_by_itself():
     x, total = random.integers(-20, 30, offsets[-1]), random.integers(1, 200, 200)
     key, seed = random.integers(0, 1 << 60, 200), bytes(range(16))
     found = Vectors.of(x, offsets, total, key).candidates(5, words_of(seed))
-    optimize_kernel(found)
+    value = optimize(found, ThreadPool(3))
     for i, size in enumerate(sizes):
         here = slice(found.offsets[i], found.offsets[i + 1])
         y = np.zeros(max(size, 1), np.int64)
-        y[found.column[here]] = found.value[here]
+        y[found.column[here]] = value[here]
         if size == 0:
             assert y.tolist() == [total[i]]
             continue
@@ -86,8 +87,7 @@ def test_many_vectors_at_once_are_each_optimised_by_itself():
         assert shares(part, y) == shares(part, algorithm_2(part.tolist(), int(total[i])))
         alone = Vectors.of(part, np.array([0, size]), total[i : i + 1], key[i : i + 1])
         again = alone.candidates(5, words_of(seed))
-        optimize_kernel(again)
-        assert again.value.tolist() == found.value[here].tolist()
+        assert optimize(again, ThreadPool(1)).tolist() == value[here].tolist()
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from inftda.mechanism.data import Step
 from inftda.mechanism.intopt import words_of
 from inftda.mechanism.measure import add_truth_kernel
 from inftda.mechanism.reference import shares
-from inftda.mechanism.step import child_areas_kernel
-from inftda.mechanism.topdown import divide_all
+from inftda.mechanism.topdown import Division, divide_all
 from inftda.noise.bits import Secret, SeededSource
 from inftda.noise.distribution import Noise
 from inftda.privacy.measurement import Measurement
@@ -127,21 +126,6 @@ def test_true_counts_are_added_where_their_twin_adds_them(seed):
     assert x.tolist() == expected
 
 
-@pytest.mark.parametrize("n_axes", [1, 2, 3])
-def test_children_are_in_areas_of_their_own_on_one_axis_and_their_parents_on_others(n_axes):
-    random = np.random.default_rng(n_axes)
-    child_offsets = offsets_of(random.integers(1, 50, 1000)).astype(np.int32)
-    areas = tuple(random.integers(0, 1000, 30).astype(np.int32) for _ in range(n_axes))
-    sizes = random.integers(0, 6, 30)
-    index = random.integers(0, 9, sizes.sum()).astype(np.int32)
-    for refined in range(n_axes):
-        out = tuple(np.full(len(index), -7, np.int32) for _ in areas)
-        child_areas_kernel(areas, refined, child_offsets, offsets_of(sizes), index, out)
-        expected = [np.repeat(area, sizes) for area in areas]
-        expected[refined] = child_offsets[expected[refined]] + index
-        assert [area.tolist() for area in out] == [area.tolist() for area in expected]
-
-
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("size", [8, 1 << 19])
 def test_a_step_does_what_it_says_parent_by_parent(monkeypatch, seed, size):
@@ -158,14 +142,12 @@ def test_a_step_does_what_it_says_parent_by_parent(monkeypatch, seed, size):
         )
     )
     parents = Cells(truth.levels[2].areas(), truth.levels[2].count)
-    noise = iter(range(-200, 10_000))
+    noise, step = iter(range(-200, 10_000)), Step(Measurement.of(level, UNIT, Noise(Fraction(4))))
     with Record(noise).watching():
         children, kept = divide_all(
-            Step(Measurement.of(level, UNIT, Noise(Fraction(4)))),
+            Division(step, (), Secret.of(SeededSource(seed)), words_of(bytes(16))),
             parents,
             truth.level(level),
-            Secret.of(SeededSource(seed)),
-            words_of(bytes(16)),
             pool=ThreadPool(1),
         )
     cells = [cell for noisy in kept for cell in zip(*noisy.cells(), strict=True)]
