@@ -216,6 +216,7 @@ class Intervals:
             sizes = [len(axis.codes) for axis in asked]
             rows = _Rows(asked, tuple(np.indices(sizes, np.int32).reshape(len(sizes), -1)))
             parts = self._tiled(rows)
+            self._divide_locally(rows, depths, parts)
             self._reconcile(rows, depths, parts)
             self._known[depths] = rows, parts
         return self._known[depths]
@@ -234,17 +235,45 @@ class Intervals:
         parts.is_known[:] = True
         return parts
 
-    def _reconcile(self, rows: "_Rows", depths: Sequence[int], parts: "_Sums") -> None:
-        """Reconcile sums with measurements of several of them together.
+    def _divide_locally(self, rows: "_Rows", depths: tuple[int, ...], parts: "_Sums") -> None:
+        """Divide undivided cells like the published numbers beside them.
 
-        A measurement moves the sums in its cell in proportion to their variances, and reduces the
-        variance as it would if all sums had the same one. Where all marginal totals were measured,
-        the remaining variance is the part that they do not determine.
+        Their shares on the last axis, such as modes, were those of its published totals. Where the
+        published numbers of an area have other shares, so have its undivided cells.
+        """
+        axis = [of.name for of in self._tree.axes].index(self._tree.order[-1])
+        if not _is_further(rows.asked[axis]):
+            return
+        published = np.zeros([len(of.codes) for of in rows.asked])
+        areas, flow = Marginal(self._tree.axes, depths).sum_up(*self._leaves)
+        published[areas] = flow
+        others = tuple(number for number in range(len(depths)) if number != axis)
+        expected = published.sum(axis, keepdims=True) * published.sum(others, keepdims=True)
+        expected /= max(published.sum(), 1)
+        mean, noise = (of.reshape(published.shape) for of in (parts.mean, parts.variance))
+        noise = np.sqrt(noise) + 1e-9
+        moved = mean * (published + noise) / (expected + noise)
+        moved *= mean.sum(axis, keepdims=True) / np.maximum(moved.sum(axis, keepdims=True), 1e-9)
+        parts.value += (moved - mean).ravel()
+        parts.mean = moved.ravel()
+
+    def _reconcile(self, rows: "_Rows", depths: tuple[int, ...], parts: "_Sums") -> None:
+        """Reconcile sums with measurements of several of them together, fine to coarse.
+
+        A measurement moves the sums in its cell in proportion to their variances. Sums that were
+        moved together have errors in common, so a coarser measurement tells less about each; how
+        much less is computed as if all sums had the same variance.
         """
         noise, shared = parts.variance.copy(), np.zeros(len(parts.n))
         if any(map(_is_further, rows.asked)):
             shared = _SHARED_ERROR * parts.mean
-        for table in self._measured.tables:
+        hierarchies = [of.axis.hierarchy for of in rows.asked]
+        sizes = [
+            [of.n_areas(depth) for depth in range(finest + 1)]
+            for of, finest in zip(hierarchies, depths, strict=True)
+        ]
+        components = _Components(sizes, float(noise.mean()))
+        for table in sorted(self._measured.tables, key=lambda of: -len(of.value)):
             if any(own < theirs for own, theirs in zip(depths, table.depths, strict=True)):
                 continue
             cell, value = rows.cells_of(table, depths), table.value
@@ -257,15 +286,19 @@ class Intervals:
             shown = zip(rows.asked, table.depths, strict=True)
             is_shown = any(depth for one, depth in shown if _is_further(one))
             alike = np.bincount(cell, shared[row], n) * is_shown
-            whole = np.bincount(cell, noise[row], n) + alike**2 + sigma2
-            own = noise[row] + shared[row] * alike[cell]
+            common = components.common(table.depths)
+            apart = common * np.bincount(cell, noise[row], n) + sigma2
+            whole = apart + alike**2
             off = value - np.bincount(cell, parts.value[row], n)
-            parts.value[row] += own / whole[cell] * off[cell]
-            variance = noise[row] + shared[row] ** 2
-            left = 1 - variance / (np.bincount(cell, variance, n) + sigma2)[cell]
-            noise[row] *= left
-            shared[row] *= np.sqrt(left)
-        parts.variance = noise + shared**2
+            part = ((common * noise[row]) + shared[row] * alike[cell]) / whole[cell]
+            parts.value[row] += part * off[cell]
+            noise[row] *= 1 - 2 * part * common
+            noise[row] += part**2 * apart[cell]
+            shared[row] -= part * alike[cell]
+            weight = apart - sigma2
+            moved = 1 - float(weight @ (sigma2 / whole)) / max(weight.sum(), 1e-9)
+            components.move(table.depths, moved, sigma2)
+        parts.variance = np.maximum(noise, 0) + shared**2
 
     def _take_better(self, rows: "_Rows", sums: "_Sums") -> None:
         """Replace sums that cross tables measured with less noise."""
@@ -288,6 +321,51 @@ class Intervals:
                 parts.take_cells(row[is_one], cells, at[is_one])
             is_better = is_whole & (~sums.is_known | (parts.variance < sums.variance))
             sums.put(np.flatnonzero(is_better), parts.part(is_better))
+
+
+class _Components:
+    """Variance components of the errors of sums that are all alike.
+
+    A component belongs to a level of each axis: the differences between areas of these levels
+    inside the areas above. Errors that sums have in common are in the components of coarse levels.
+
+    Args:
+        sizes: for each axis, the number of areas of each level down to that of the sums.
+        variance: of each sum, while no two of them have errors in common.
+    """
+
+    def __init__(self, sizes: Sequence[Sequence[int]], variance: float) -> None:
+        self._cells = self._differences = np.ones(())
+        for size in sizes:
+            self._cells = np.multiply.outer(self._cells, size)
+            self._differences = np.multiply.outer(self._differences, np.diff(size, prepend=0))
+        self._variance = np.full(self._cells.shape, variance)
+
+    def _rows_in(self, depths: tuple[int, ...]) -> float:
+        """Number of sums in each cell of some levels."""
+        return float(self._cells.flat[-1] / self._cells[depths])
+
+    def common(self, depths: tuple[int, ...]) -> float:
+        """Variance of the total of a cell, as a part of the sum of the variances in it."""
+        variance = self._differences * self._variance
+        inside = variance[_down_to(depths)].sum() / max(variance.sum(), 1e-9)
+        return float(self._rows_in(depths) * inside)
+
+    def move(self, depths: tuple[int, ...], part: float, sigma2: float) -> None:
+        """Move all sums of each cell by equal shares of a part of its difference from the measured.
+
+        Args:
+            depths: levels of the cells.
+            part: part of the differences.
+            sigma2: variance of the noise of the measurements.
+        """
+        here = _down_to(depths)
+        self._variance[here] *= (1 - part) ** 2
+        self._variance[here] += part**2 * sigma2 / self._rows_in(depths)
+
+
+def _down_to(depths: tuple[int, ...]) -> tuple[slice, ...]:
+    return tuple(slice(depth + 1) for depth in depths)
 
 
 class _Rows:
