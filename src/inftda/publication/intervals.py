@@ -164,6 +164,32 @@ class Intervals:
         return found
 
     @cached_property
+    def _estimates(self) -> list[tuple[NDArray[Any], Floats]]:
+        """Estimate and its variance for all cells of each level; one variance for the last level.
+
+        The children of a divided cell measure it a second time. Whether it is divided depends on
+        its noise, so all cells of a level have the same weight for their own measurement, and an
+        undivided cell has its mean in place of children.
+        """
+        finer = self._levels[-1]
+        found = [(finer.table.value, np.array([finer.table.noise.sigma**2]))]
+        for cells, (mean, variance) in zip(self._levels[-2::-1], self._moments[::-1], strict=True):
+            sums = [finer.summed(np.broadcast_to(of, finer.n_cells)) for of in found[-1]]
+            at = cells.find(finer.parent_areas)
+            below = np.stack([mean, variance])
+            below[:, at[at >= 0]] = np.stack(sums)[:, at >= 0]
+            has_two = ~cells.is_divided
+            has_two[at[at >= 0]] = True
+            sigma = cells.table.noise.sigma
+            typical = sums[1].mean() if len(sums[1]) else 0.0
+            own = np.where(has_two, typical / (typical + sigma**2), 1.0)
+            spread = ((1 - own) ** 2) * below[1] + (own * sigma) ** 2
+            spread += ~cells.is_divided * 2 * own * (1 - own) * sigma * np.sqrt(below[1])
+            found.append((own * cells.table.value + (1 - own) * below[0], spread))
+            finer = cells
+        return found[::-1]
+
+    @cached_property
     def _weights(self) -> list[Floats]:
         """float64[finest areas] for each axis: expected share of a cell in each area."""
         areas, flow = self._leaves
@@ -225,7 +251,7 @@ class Intervals:
         """Sum up cells of the tree to rows."""
         parts = _Sums(len(rows.row))
         for number, cells in enumerate(self._levels):
-            undivided = cells.add_tiles(rows, parts)
+            undivided = cells.add_tiles(rows, parts, *self._estimates[number])
             if number < len(self._levels) - 1 and len(undivided):
                 mean, variance = (of[undivided] for of in self._moments[number])
                 areas = [of[undivided] for of in cells.table.areas]
@@ -627,6 +653,11 @@ class _LevelCells:
         return made
 
     @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return len(self.table.value)
+
+    @property
     def sizes(self) -> Ints:
         """Number of cells of each parent."""
         return np.diff(self.start)
@@ -654,8 +685,14 @@ class _LevelCells:
         """Intervals of some cells, given what is published."""
         return self.posteriors.ends(self.kind[cell], self.table.value[cell], number)
 
-    def add_tiles(self, rows: _Rows, parts: "_Sums") -> Ints:
+    def add_tiles(self, rows: _Rows, parts: "_Sums", value: NDArray[Any], variance: Floats) -> Ints:
         """Add the coarsest cells that lie in rows as a whole.
+
+        Args:
+            rows: the rows.
+            parts: their sums, which are added to.
+            value: estimates of the cells.
+            variance: their variances, or one for all.
 
         Returns:
             Undivided cells that lie in rows only in part.
@@ -666,10 +703,11 @@ class _LevelCells:
             return np.empty(0, np.int64)
         above = [one[level.parent_area] if i == level.axis else one for i, one in enumerate(above)]
         n, is_undivided = np.zeros(len(parts.n), np.int64), np.zeros(len(table.value), bool)
-        cells = self.start, table.areas, table.value, self.is_divided
+        cells = self.start, table.areas, (value, variance), self.is_divided
         groups = tuple(above), tuple(own), MIXED, LEFT_OUT
         sizes = np.array([len(axis.codes) for axis in rows.asked])
-        tiles_kernel(cells, groups, (*rows.order, sizes), (n, parts.value, is_undivided))
+        sums = parts.value, parts.variance
+        tiles_kernel(cells, groups, (*rows.order, sizes), (n, sums, is_undivided))
         parts.count(n, table.noise)
         return np.flatnonzero(is_undivided)
 
@@ -692,7 +730,7 @@ class _Sums:
 
     Attributes:
         is_known: bool[rows], whether a row was measured.
-        value: float64[rows], sums of noisy values, and of means of undivided cells.
+        value: float64[rows], sums of noisy values or estimates, and of means of undivided cells.
         variance: float64[rows], variance of `value`.
         mean: float64[rows], the part of `value` from undivided cells.
         n: int64[rows], number of noisy values.
@@ -711,13 +749,14 @@ class _Sums:
 
     def add(self, row: Ints, value: Ints, noise: Noise) -> None:
         """Add each noisy value to its row."""
+        n = np.bincount(row, minlength=len(self.n))
         self.value += np.bincount(row, value, len(self.n))
-        self.count(np.bincount(row, minlength=len(self.n)), noise)
+        self.variance += n * noise.sigma**2
+        self.count(n, noise)
 
     def count(self, n: Ints, noise: Noise) -> None:
-        """Add the noise of so many noisy values to each row."""
+        """Count so many noisy values in each row."""
         self.n += n
-        self.variance += n * noise.sigma**2
         if noise.is_laplace:
             self.n_laplace += n
 
@@ -884,19 +923,20 @@ def tiles_kernel(cells: Any, groups: Any, rows: Any, found: Any) -> None:
     """Add cells that lie in rows as a whole, and whose parents do not, to these rows.
 
     Args:
-        cells: slices of siblings; areas of the cells on each axis, their noisy values, and whether
-            they are divided.
+        cells: slices of siblings; areas of the cells on each axis, their estimates with
+            variances, or with one for all, and whether they are divided.
         groups: for each axis, groups of the parents and of the cells by the area of the cell;
             and the marks of areas that lie in groups only in part, and in none.
         rows: keys of the rows in ascending order, the row of each key, and the number of groups of
             each axis.
-        found: numbers of cells and sums of their noisy values by row, which are added to; and by
-            cell, whether it is undivided and lies in rows only in part, which is written.
+        found: numbers of cells, and sums of their estimates and variances, by row, which are added
+            to; and by cell, whether it is undivided and lies in rows only in part, which is
+            written.
     """
-    start, areas, value, is_divided = cells
+    start, areas, (value, variance), is_divided = cells
     above, own, mixed, left_out = groups
     keys, row, sizes = rows
-    n, sums, is_undivided = found
+    n, (sums, variances), is_undivided = found
     last = 0
     for family in range(start.size - 1):
         first, is_mixed, is_out = start[family], False, False
@@ -923,3 +963,4 @@ def tiles_kernel(cells: Any, groups: Any, rows: Any, found: Any) -> None:
             if keys[last] == key:
                 n[row[last]] += 1
                 sums[row[last]] += value[cell]
+                variances[row[last]] += variance[min(cell, variance.size - 1)]
