@@ -56,7 +56,7 @@ _SIZES: Final = 1 + int(math.log(_LAST_SIZE / _FIRST_SIZE) / math.log(_FACTOR))
 _LEAST_CELLS: Final = 400
 #: Part of the noise of a sum outside of an interval that is stated as 95 %. It is larger than 5 %,
 #: because intervals are extended to contain the published number.
-_MISSED_SUM: Final = 0.07
+_MISSED_SUM: Final = 0.06
 #: Sums of more draws of Laplace noise than this are taken as normal.
 _FEW: Final = 8
 #: Largest number of sums by several axes that are reconciled with measurements of several of them.
