@@ -33,7 +33,7 @@ BUDGETS = {
     "pages": 1650,
     "planning": 2250,
     "privacy": 3300,
-    "publication": 5100,
+    "publication": 5200,
     "reading": 3250,
     "series": 900,
     "spark": 1150,

@@ -6,14 +6,15 @@
    by its size.
 3. Any other number is a sum of cells: the coarsest cells that lie in it as a whole. Whether a cell
 was measured depends only on the noise of coarser levels, so its measurement is the true count plus
-independent noise of a known distribution, and the noise of the sum is known. If an answer has few
-sums by several axes, they are reconciled with all measurements of several of them together;
-otherwise a sum that a cross table measured with less noise is taken from there.
+independent noise of a known distribution; its children measure it a second time. So the noise of
+the sum is known. If an answer has few sums by several axes, they are reconciled with measurements
+of several of them together; otherwise a sum that a cross table measured with less noise is taken
+from there.
 
 The exception are cells that lie in a sum only in part and were not divided further. Rule 1 gives
-them a mean, and the sum gets the share of it that published totals of areas imply. Their true
-division is unknown, so the variance is the largest that counts with these means can have: the whole
-cell in one place.
+them a mean, and the sum gets the share of it that published totals of areas imply, and published
+numbers of the area itself on the last axis. Their true division is unknown, so the variance is the
+largest that counts with these means can have: the whole cell in one place.
 
 This is post-processing of the release. An interval depends only on the finest areas that a number
 sums up, not on the levels and names in the query.
@@ -284,7 +285,7 @@ class Intervals:
         parts.mean = moved.ravel()
 
     def _reconcile(self, rows: "_Rows", depths: tuple[int, ...], parts: "_Sums") -> None:
-        """Reconcile sums with measurements of several of them together, fine to coarse.
+        """Reconcile sums with unselected measurements of several of them together.
 
         A measurement moves the sums in its cell in proportion to their variances. Sums that were
         moved together have errors in common, so a coarser measurement tells less about each; how
@@ -299,7 +300,7 @@ class Intervals:
             for of, finest in zip(hierarchies, depths, strict=True)
         ]
         components = _Components(sizes, float(noise.mean()))
-        for table in sorted(self._measured.tables, key=lambda of: -len(of.value)):
+        for table in self._unselected:
             if any(own < theirs for own, theirs in zip(depths, table.depths, strict=True)):
                 continue
             cell, value = rows.cells_of(table, depths), table.value
@@ -325,6 +326,18 @@ class Intervals:
             moved = 1 - float(weight @ (sigma2 / whole)) / max(weight.sum(), 1e-9)
             components.move(table.depths, moved, sigma2)
         parts.variance = np.maximum(noise, 0) + shared**2
+
+    @cached_property
+    def _unselected(self) -> list[NoisyTable]:
+        """Tables whose noise did not decide which cells are published, fine to coarse.
+
+        These are the cross tables, and levels of the tree whose cells were all divided. Other cells
+        of the tree were divided if they seemed large, so their noise is positive on average.
+        """
+        whole = {cells.level.index for cells in self._levels if cells.is_divided.all()}
+        tables = zip(self._measured.levels, self._measured.tables, strict=True)
+        found = [table for level, table in tables if not level or level in whole]
+        return sorted(found, key=lambda of: -len(of.value))
 
     def _take_better(self, rows: "_Rows", sums: "_Sums") -> None:
         """Replace sums that cross tables measured with less noise."""
