@@ -235,3 +235,30 @@ def test_undivided_cells_have_the_modes_of_their_area():
     at = tuple(part.astype(np.int32) for part in (origin, destination, mode[destination]))
     flow, true, (low, high) = _sums(release, (at, count), (0, 2, 1))
     assert ((low <= true) & (true <= high))[flow > 1_000].mean() >= 0.85
+
+
+def test_children_measure_a_cell_a_second_time():
+    """Where all cells are large, estimates are as far off as stated, and less than one noise."""
+    codes = [f"t{number:02}" for number in range(16)]
+    areas = pa.table({"region": [f"r{number // 2}" for number in range(16)], "town": codes})
+    apart, smaller = [], []
+    for seed in range(4):
+        flows = np.random.default_rng(seed).poisson(900, (16, 16))
+        origin, destination = np.nonzero(flows)
+        trips = pa.table({
+            "origin": np.array(codes)[origin], "destination": np.array(codes)[destination],
+            "count": flows[origin, destination],
+        })  # fmt: skip
+        options = {"epsilon": 1, "delta": 1e-8, "source": inftda.SeededSource(seed)}
+        release = inftda.release(trips, areas, **options)
+        intervals, tree = release.intervals(), release.tree
+        truth = (origin.astype(np.int32), destination.astype(np.int32)), flows[origin, destination]
+        levels = zip(intervals._levels, intervals._estimates, strict=True)
+        for cells, (estimate, variance) in list(levels)[:-1]:
+            at, count = Marginal(tree.axes, cells.level.depths).sum_up(*truth)
+            true = count[find_rows(at, cells.table.areas)]
+            apart.append(np.square(estimate - true) / variance)
+            smaller.append(variance / cells.table.noise.sigma**2)
+    assert 0.85 < np.sqrt(np.concatenate(apart).mean()) < 1.15
+    assert np.concatenate(smaller).max() < 1
+    assert np.concatenate(smaller).mean() < 0.85
