@@ -116,6 +116,12 @@ class Intervals:
         self._sum_up(rows, sums)
         self._take_better(rows, sums)
         low, high = sums.ends(number)
+        for cells in self._levels:  # a sum of one cell is selected by the noise of that cell
+            row = np.flatnonzero(
+                (sums.source < 0) & (sums.n == 1) & (sums.level == cells.level.index)
+            )
+            ends = cells.ends(sums.cell[row], number[row])
+            low[row], high[row] = np.minimum(low[row], ends[0]), np.maximum(high[row], ends[1])
         if self._total is not None:
             is_all = rows.size == math.prod((float(len(axis.group)) for axis in asked), start=1.0)
             low[is_all] = high[is_all] = self._total
@@ -720,8 +726,9 @@ class _LevelCells:
         groups = tuple(above), tuple(own), MIXED, LEFT_OUT
         sizes = np.array([len(axis.codes) for axis in rows.asked])
         sums = parts.value, parts.variance
-        tiles_kernel(cells, groups, (*rows.order, sizes), (n, sums, is_undivided))
+        tiles_kernel(cells, groups, (*rows.order, sizes), (n, sums, parts.cell, is_undivided))
         parts.count(n, table.noise)
+        parts.level[n > 0] = level.index
         return np.flatnonzero(is_undivided)
 
 
@@ -749,14 +756,15 @@ class _Sums:
         n: int64[rows], number of noisy values.
         n_laplace: int64[rows], number of those with Laplace noise.
         source: int64[rows], table of the cell that equals a row; -1 if there is none.
-        cell: int64[rows], that cell.
+        cell: int64[rows], that cell, and otherwise the last one that was added.
+        level: int64[rows], level of the tree of the last cell that was added; 0 if there is none.
         sources: these tables.
     """
 
     def __init__(self, n: int) -> None:
         self.is_known = np.zeros(n, bool)
         self.value, self.variance, self.mean = np.zeros((3, n))
-        self.n, self.n_laplace = np.zeros((2, n), np.int64)
+        self.n, self.n_laplace, self.level = np.zeros((3, n), np.int64)
         self.source, self.cell = np.full((2, n), -1)
         self.sources: list[_LevelCells | _TotalCells] = []
 
@@ -943,13 +951,13 @@ def tiles_kernel(cells: Any, groups: Any, rows: Any, found: Any) -> None:
         rows: keys of the rows in ascending order, the row of each key, and the number of groups of
             each axis.
         found: numbers of cells, and sums of their estimates and variances, by row, which are added
-            to; and by cell, whether it is undivided and lies in rows only in part, which is
-            written.
+            to; and, which are written, the last cell of each row, and by cell whether it is
+            undivided and lies in rows only in part.
     """
     start, areas, (value, variance), is_divided = cells
     above, own, mixed, left_out = groups
     keys, row, sizes = rows
-    n, (sums, variances), is_undivided = found
+    n, (sums, variances), last_cell, is_undivided = found
     last = 0
     for family in range(start.size - 1):
         first, is_mixed, is_out = start[family], False, False
@@ -975,5 +983,6 @@ def tiles_kernel(cells: Any, groups: Any, rows: Any, found: Any) -> None:
                 last = min(np.searchsorted(keys, key), keys.size - 1)
             if keys[last] == key:
                 n[row[last]] += 1
+                last_cell[row[last]] = cell
                 sums[row[last]] += value[cell]
                 variances[row[last]] += variance[min(cell, variance.size - 1)]
