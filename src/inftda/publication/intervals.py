@@ -116,12 +116,11 @@ class Intervals:
         self._sum_up(rows, sums)
         self._take_better(rows, sums)
         low, high = sums.ends(number)
-        for cells in self._levels:  # a sum of one cell is selected by the noise of that cell
-            row = np.flatnonzero(
-                (sums.source < 0) & (sums.n == 1) & (sums.level == cells.level.index)
-            )
-            ends = cells.ends(sums.cell[row], number[row])
-            low[row], high[row] = np.minimum(low[row], ends[0]), np.maximum(high[row], ends[1])
+        single = np.flatnonzero((sums.source < 0) & (sums.n == 1))
+        for cells in self._levels:  # the noise of the only cell selects its sum
+            row = single[sums.level[single] == cells.level.index]
+            least, most = cells.ends(sums.cell[row], number[row])
+            low[row], high[row] = np.minimum(low[row], least), np.maximum(high[row], most)
         if self._total is not None:
             is_all = rows.size == math.prod((float(len(axis.group)) for axis in asked), start=1.0)
             low[is_all] = high[is_all] = self._total

@@ -19,7 +19,7 @@ from inftda.noise.distribution import Noise
 from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import UNIT
 from inftda.publication.intervals import Intervals, _Components
-from inftda.publication.measured import find_rows
+from inftda.publication.measured import distinct_rows, find_rows
 from inftda.publication.measurements import measurements_of, noisy_table
 from inftda.reading.columns import COLUMNS
 from inftda.reading.truth import Truth
@@ -262,3 +262,27 @@ def test_children_measure_a_cell_a_second_time():
     assert 0.85 < np.sqrt(np.concatenate(apart).mean()) < 1.15
     assert np.concatenate(smaller).max() < 1
     assert np.concatenate(smaller).mean() < 0.85
+
+
+def test_a_sum_of_one_cell_is_as_wide_as_the_cell():
+    """One large flow in each pair of regions; the other sums are noise of single cells."""
+    codes, areas = _areas()
+    ends = codes[::GROUP]
+    trips = pa.table({
+        "origin": np.repeat(ends, len(ends)), "destination": np.tile(ends, len(ends)),
+        "count": np.full(len(ends) ** 2, 2_000),
+    })  # fmt: skip
+    source = inftda.SeededSource(1)
+    release = inftda.release(trips, areas, epsilon=1, delta=1e-8, source=source)
+    intervals = release.intervals()
+    sums, flow = Marginal(release.tree.axes, (2, 1)).sum_up(*release.leaves())
+    low, high = intervals.of((2, 1), sums, flow)
+    cells = intervals._levels[-1]
+    inside = cells.table.areas[0], cells.table.areas[1] // GROUP
+    first, n = distinct_rows(inside)
+    found = find_rows(tuple(of[first] for of in inside), sums)
+    at = np.flatnonzero((found >= 0) & (n[found] == 1))
+    least, most = cells.ends(first[found[at]], flow[at])
+    assert len(at) == 10
+    assert (low[at] <= least).all()
+    assert (high[at] >= most).all()
