@@ -6,14 +6,15 @@
    by its size.
 3. Any other number is a sum of cells: the coarsest cells that lie in it as a whole. Whether a cell
 was measured depends only on the noise of coarser levels, so its measurement is the true count plus
-independent noise of a known distribution, and the noise of the sum is known. If an answer has few
-sums by several axes, they are reconciled with all measurements of several of them together;
-otherwise a sum that a cross table measured with less noise is taken from there.
+independent noise of a known distribution; its children measure it a second time. So the noise of
+the sum is known. If an answer has few sums by several axes, they are reconciled with measurements
+of several of them together; otherwise a sum that a cross table measured with less noise is taken
+from there.
 
 The exception are cells that lie in a sum only in part and were not divided further. Rule 1 gives
-them a mean, and the sum gets the share of it that published totals of areas imply. Their true
-division is unknown, so the variance is the largest that counts with these means can have: the whole
-cell in one place.
+them a mean, and the sum gets the share of it that published totals of areas imply, and published
+numbers of the area itself on the last axis. Their true division is unknown, so the variance is the
+largest that counts with these means can have: the whole cell in one place.
 
 This is post-processing of the release. An interval depends only on the finest areas that a number
 sums up, not on the levels and names in the query.
@@ -56,7 +57,7 @@ _SIZES: Final = 1 + int(math.log(_LAST_SIZE / _FIRST_SIZE) / math.log(_FACTOR))
 _LEAST_CELLS: Final = 400
 #: Part of the noise of a sum outside of an interval that is stated as 95 %. It is larger than 5 %,
 #: because intervals are extended to contain the published number.
-_MISSED_SUM: Final = 0.07
+_MISSED_SUM: Final = 0.06
 #: Sums of more draws of Laplace noise than this are taken as normal.
 _FEW: Final = 8
 #: Largest number of sums by several axes that are reconciled with measurements of several of them.
@@ -115,6 +116,11 @@ class Intervals:
         self._sum_up(rows, sums)
         self._take_better(rows, sums)
         low, high = sums.ends(number)
+        single = np.flatnonzero((sums.source < 0) & (sums.n == 1))
+        for cells in self._levels:  # the noise of the only cell selects its sum
+            row = single[sums.level[single] == cells.level.index]
+            least, most = cells.ends(sums.cell[row], number[row])
+            low[row], high[row] = np.minimum(low[row], least), np.maximum(high[row], most)
         if self._total is not None:
             is_all = rows.size == math.prod((float(len(axis.group)) for axis in asked), start=1.0)
             low[is_all] = high[is_all] = self._total
@@ -162,6 +168,32 @@ class Intervals:
             mean += variance * np.repeat(off, cells.sizes)
             found.append((np.maximum(mean, 0, out=mean), variance))
         return found
+
+    @cached_property
+    def _estimates(self) -> list[tuple[NDArray[Any], Floats]]:
+        """Estimate and its variance for all cells of each level; one variance for the last level.
+
+        The children of a divided cell measure it a second time. Whether it is divided depends on
+        its noise, so all cells of a level have the same weight for their own measurement, and an
+        undivided cell has its mean in place of children.
+        """
+        finer = self._levels[-1]
+        found = [(finer.table.value, np.array([finer.table.noise.sigma**2]))]
+        for cells, (mean, variance) in zip(self._levels[-2::-1], self._moments[::-1], strict=True):
+            sums = [finer.summed(np.broadcast_to(of, finer.n_cells)) for of in found[-1]]
+            at = cells.find(finer.parent_areas)
+            below = np.stack([mean, variance])
+            below[:, at[at >= 0]] = np.stack(sums)[:, at >= 0]
+            has_two = ~cells.is_divided
+            has_two[at[at >= 0]] = True
+            sigma = cells.table.noise.sigma
+            typical = sums[1].mean() if len(sums[1]) else 0.0
+            own = np.where(has_two, typical / (typical + sigma**2), 1.0)
+            spread = ((1 - own) ** 2) * below[1] + (own * sigma) ** 2
+            spread += ~cells.is_divided * 2 * own * (1 - own) * sigma * np.sqrt(below[1])
+            found.append((own * cells.table.value + (1 - own) * below[0], spread))
+            finer = cells
+        return found[::-1]
 
     @cached_property
     def _weights(self) -> list[Floats]:
@@ -216,6 +248,7 @@ class Intervals:
             sizes = [len(axis.codes) for axis in asked]
             rows = _Rows(asked, tuple(np.indices(sizes, np.int32).reshape(len(sizes), -1)))
             parts = self._tiled(rows)
+            self._divide_locally(rows, depths, parts)
             self._reconcile(rows, depths, parts)
             self._known[depths] = rows, parts
         return self._known[depths]
@@ -224,7 +257,7 @@ class Intervals:
         """Sum up cells of the tree to rows."""
         parts = _Sums(len(rows.row))
         for number, cells in enumerate(self._levels):
-            undivided = cells.add_tiles(rows, parts)
+            undivided = cells.add_tiles(rows, parts, *self._estimates[number])
             if number < len(self._levels) - 1 and len(undivided):
                 mean, variance = (of[undivided] for of in self._moments[number])
                 areas = [of[undivided] for of in cells.table.areas]
@@ -234,17 +267,45 @@ class Intervals:
         parts.is_known[:] = True
         return parts
 
-    def _reconcile(self, rows: "_Rows", depths: Sequence[int], parts: "_Sums") -> None:
-        """Reconcile sums with measurements of several of them together.
+    def _divide_locally(self, rows: "_Rows", depths: tuple[int, ...], parts: "_Sums") -> None:
+        """Divide undivided cells like the published numbers beside them.
 
-        A measurement moves the sums in its cell in proportion to their variances, and reduces the
-        variance as it would if all sums had the same one. Where all marginal totals were measured,
-        the remaining variance is the part that they do not determine.
+        Their shares on the last axis, such as modes, were those of its published totals. Where the
+        published numbers of an area have other shares, so have its undivided cells.
+        """
+        axis = [of.name for of in self._tree.axes].index(self._tree.order[-1])
+        if not _is_further(rows.asked[axis]):
+            return
+        published = np.zeros([len(of.codes) for of in rows.asked])
+        areas, flow = Marginal(self._tree.axes, depths).sum_up(*self._leaves)
+        published[areas] = flow
+        others = tuple(number for number in range(len(depths)) if number != axis)
+        expected = published.sum(axis, keepdims=True) * published.sum(others, keepdims=True)
+        expected /= max(published.sum(), 1)
+        mean, noise = (of.reshape(published.shape) for of in (parts.mean, parts.variance))
+        noise = np.sqrt(noise) + 1e-9
+        moved = mean * (published + noise) / (expected + noise)
+        moved *= mean.sum(axis, keepdims=True) / np.maximum(moved.sum(axis, keepdims=True), 1e-9)
+        parts.value += (moved - mean).ravel()
+        parts.mean = moved.ravel()
+
+    def _reconcile(self, rows: "_Rows", depths: tuple[int, ...], parts: "_Sums") -> None:
+        """Reconcile sums with unselected measurements of several of them together.
+
+        A measurement moves the sums in its cell in proportion to their variances. Sums that were
+        moved together have errors in common, so a coarser measurement tells less about each; how
+        much less is computed as if all sums had the same variance.
         """
         noise, shared = parts.variance.copy(), np.zeros(len(parts.n))
         if any(map(_is_further, rows.asked)):
             shared = _SHARED_ERROR * parts.mean
-        for table in self._measured.tables:
+        hierarchies = [of.axis.hierarchy for of in rows.asked]
+        sizes = [
+            [of.n_areas(depth) for depth in range(finest + 1)]
+            for of, finest in zip(hierarchies, depths, strict=True)
+        ]
+        components = _Components(sizes, float(noise.mean()))
+        for table in self._unselected:
             if any(own < theirs for own, theirs in zip(depths, table.depths, strict=True)):
                 continue
             cell, value = rows.cells_of(table, depths), table.value
@@ -257,15 +318,31 @@ class Intervals:
             shown = zip(rows.asked, table.depths, strict=True)
             is_shown = any(depth for one, depth in shown if _is_further(one))
             alike = np.bincount(cell, shared[row], n) * is_shown
-            whole = np.bincount(cell, noise[row], n) + alike**2 + sigma2
-            own = noise[row] + shared[row] * alike[cell]
+            common = components.common(table.depths)
+            apart = common * np.bincount(cell, noise[row], n) + sigma2
+            whole = apart + alike**2
             off = value - np.bincount(cell, parts.value[row], n)
-            parts.value[row] += own / whole[cell] * off[cell]
-            variance = noise[row] + shared[row] ** 2
-            left = 1 - variance / (np.bincount(cell, variance, n) + sigma2)[cell]
-            noise[row] *= left
-            shared[row] *= np.sqrt(left)
-        parts.variance = noise + shared**2
+            part = ((common * noise[row]) + shared[row] * alike[cell]) / whole[cell]
+            parts.value[row] += part * off[cell]
+            noise[row] *= 1 - 2 * part * common
+            noise[row] += part**2 * apart[cell]
+            shared[row] -= part * alike[cell]
+            weight = apart - sigma2
+            moved = 1 - float(weight @ (sigma2 / whole)) / max(weight.sum(), 1e-9)
+            components.move(table.depths, moved, sigma2)
+        parts.variance = np.maximum(noise, 0) + shared**2
+
+    @cached_property
+    def _unselected(self) -> list[NoisyTable]:
+        """Tables whose noise did not decide which cells are published, fine to coarse.
+
+        These are the cross tables, and levels of the tree whose cells were all divided. Other cells
+        of the tree were divided if they seemed large, so their noise is positive on average.
+        """
+        whole = {cells.level.index for cells in self._levels if cells.is_divided.all()}
+        tables = zip(self._measured.levels, self._measured.tables, strict=True)
+        found = [table for level, table in tables if not level or level in whole]
+        return sorted(found, key=lambda of: -len(of.value))
 
     def _take_better(self, rows: "_Rows", sums: "_Sums") -> None:
         """Replace sums that cross tables measured with less noise."""
@@ -288,6 +365,51 @@ class Intervals:
                 parts.take_cells(row[is_one], cells, at[is_one])
             is_better = is_whole & (~sums.is_known | (parts.variance < sums.variance))
             sums.put(np.flatnonzero(is_better), parts.part(is_better))
+
+
+class _Components:
+    """Variance components of the errors of sums that are all alike.
+
+    A component belongs to a level of each axis: the differences between areas of these levels
+    inside the areas above. Errors that sums have in common are in the components of coarse levels.
+
+    Args:
+        sizes: for each axis, the number of areas of each level down to that of the sums.
+        variance: of each sum, while no two of them have errors in common.
+    """
+
+    def __init__(self, sizes: Sequence[Sequence[int]], variance: float) -> None:
+        self._cells = self._differences = np.ones(())
+        for size in sizes:
+            self._cells = np.multiply.outer(self._cells, size)
+            self._differences = np.multiply.outer(self._differences, np.diff(size, prepend=0))
+        self._variance = np.full(self._cells.shape, variance)
+
+    def _rows_in(self, depths: tuple[int, ...]) -> float:
+        """Number of sums in each cell of some levels."""
+        return float(self._cells.flat[-1] / self._cells[depths])
+
+    def common(self, depths: tuple[int, ...]) -> float:
+        """Variance of the total of a cell, as a part of the sum of the variances in it."""
+        variance = self._differences * self._variance
+        inside = variance[_down_to(depths)].sum() / max(variance.sum(), 1e-9)
+        return float(self._rows_in(depths) * inside)
+
+    def move(self, depths: tuple[int, ...], part: float, sigma2: float) -> None:
+        """Move all sums of each cell by equal shares of a part of its difference from the measured.
+
+        Args:
+            depths: levels of the cells.
+            part: part of the differences.
+            sigma2: variance of the noise of the measurements.
+        """
+        here = _down_to(depths)
+        self._variance[here] *= (1 - part) ** 2
+        self._variance[here] += part**2 * sigma2 / self._rows_in(depths)
+
+
+def _down_to(depths: tuple[int, ...]) -> tuple[slice, ...]:
+    return tuple(slice(depth + 1) for depth in depths)
 
 
 class _Rows:
@@ -549,6 +671,11 @@ class _LevelCells:
         return made
 
     @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return len(self.table.value)
+
+    @property
     def sizes(self) -> Ints:
         """Number of cells of each parent."""
         return np.diff(self.start)
@@ -576,8 +703,14 @@ class _LevelCells:
         """Intervals of some cells, given what is published."""
         return self.posteriors.ends(self.kind[cell], self.table.value[cell], number)
 
-    def add_tiles(self, rows: _Rows, parts: "_Sums") -> Ints:
+    def add_tiles(self, rows: _Rows, parts: "_Sums", value: NDArray[Any], variance: Floats) -> Ints:
         """Add the coarsest cells that lie in rows as a whole.
+
+        Args:
+            rows: the rows.
+            parts: their sums, which are added to.
+            value: estimates of the cells.
+            variance: their variances, or one for all.
 
         Returns:
             Undivided cells that lie in rows only in part.
@@ -588,11 +721,13 @@ class _LevelCells:
             return np.empty(0, np.int64)
         above = [one[level.parent_area] if i == level.axis else one for i, one in enumerate(above)]
         n, is_undivided = np.zeros(len(parts.n), np.int64), np.zeros(len(table.value), bool)
-        cells = self.start, table.areas, table.value, self.is_divided
+        cells = self.start, table.areas, (value, variance), self.is_divided
         groups = tuple(above), tuple(own), MIXED, LEFT_OUT
         sizes = np.array([len(axis.codes) for axis in rows.asked])
-        tiles_kernel(cells, groups, (*rows.order, sizes), (n, parts.value, is_undivided))
+        sums = parts.value, parts.variance
+        tiles_kernel(cells, groups, (*rows.order, sizes), (n, sums, parts.cell, is_undivided))
         parts.count(n, table.noise)
+        parts.level[n > 0] = level.index
         return np.flatnonzero(is_undivided)
 
 
@@ -614,32 +749,34 @@ class _Sums:
 
     Attributes:
         is_known: bool[rows], whether a row was measured.
-        value: float64[rows], sums of noisy values, and of means of undivided cells.
+        value: float64[rows], sums of noisy values or estimates, and of means of undivided cells.
         variance: float64[rows], variance of `value`.
         mean: float64[rows], the part of `value` from undivided cells.
         n: int64[rows], number of noisy values.
         n_laplace: int64[rows], number of those with Laplace noise.
         source: int64[rows], table of the cell that equals a row; -1 if there is none.
-        cell: int64[rows], that cell.
+        cell: int64[rows], that cell, and otherwise the last one that was added.
+        level: int64[rows], level of the tree of the last cell that was added; 0 if there is none.
         sources: these tables.
     """
 
     def __init__(self, n: int) -> None:
         self.is_known = np.zeros(n, bool)
         self.value, self.variance, self.mean = np.zeros((3, n))
-        self.n, self.n_laplace = np.zeros((2, n), np.int64)
+        self.n, self.n_laplace, self.level = np.zeros((3, n), np.int64)
         self.source, self.cell = np.full((2, n), -1)
         self.sources: list[_LevelCells | _TotalCells] = []
 
     def add(self, row: Ints, value: Ints, noise: Noise) -> None:
         """Add each noisy value to its row."""
+        n = np.bincount(row, minlength=len(self.n))
         self.value += np.bincount(row, value, len(self.n))
-        self.count(np.bincount(row, minlength=len(self.n)), noise)
+        self.variance += n * noise.sigma**2
+        self.count(n, noise)
 
     def count(self, n: Ints, noise: Noise) -> None:
-        """Add the noise of so many noisy values to each row."""
+        """Count so many noisy values in each row."""
         self.n += n
-        self.variance += n * noise.sigma**2
         if noise.is_laplace:
             self.n_laplace += n
 
@@ -806,19 +943,20 @@ def tiles_kernel(cells: Any, groups: Any, rows: Any, found: Any) -> None:
     """Add cells that lie in rows as a whole, and whose parents do not, to these rows.
 
     Args:
-        cells: slices of siblings; areas of the cells on each axis, their noisy values, and whether
-            they are divided.
+        cells: slices of siblings; areas of the cells on each axis, their estimates with
+            variances, or with one for all, and whether they are divided.
         groups: for each axis, groups of the parents and of the cells by the area of the cell;
             and the marks of areas that lie in groups only in part, and in none.
         rows: keys of the rows in ascending order, the row of each key, and the number of groups of
             each axis.
-        found: numbers of cells and sums of their noisy values by row, which are added to; and by
-            cell, whether it is undivided and lies in rows only in part, which is written.
+        found: numbers of cells, and sums of their estimates and variances, by row, which are added
+            to; and, which are written, the last cell of each row, and by cell whether it is
+            undivided and lies in rows only in part.
     """
-    start, areas, value, is_divided = cells
+    start, areas, (value, variance), is_divided = cells
     above, own, mixed, left_out = groups
     keys, row, sizes = rows
-    n, sums, is_undivided = found
+    n, (sums, variances), last_cell, is_undivided = found
     last = 0
     for family in range(start.size - 1):
         first, is_mixed, is_out = start[family], False, False
@@ -844,4 +982,6 @@ def tiles_kernel(cells: Any, groups: Any, rows: Any, found: Any) -> None:
                 last = min(np.searchsorted(keys, key), keys.size - 1)
             if keys[last] == key:
                 n[row[last]] += 1
+                last_cell[row[last]] = cell
                 sums[row[last]] += value[cell]
+                variances[row[last]] += variance[min(cell, variance.size - 1)]

@@ -18,10 +18,12 @@ from inftda.mechanism.topdown import release_counts
 from inftda.noise.distribution import Noise
 from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import UNIT
-from inftda.publication.intervals import Intervals
+from inftda.publication.intervals import Intervals, _Components
+from inftda.publication.measured import distinct_rows, find_rows
 from inftda.publication.measurements import measurements_of, noisy_table
 from inftda.reading.columns import COLUMNS
 from inftda.reading.truth import Truth
+from inftda.tree import Marginal
 
 N, GROUP, SEEDS = 80, 20, 4
 #: Noise scale of a release of two levels at epsilon 1 and delta 1e-8.
@@ -156,3 +158,131 @@ def test_half_widths_of_laplace_noise_are_the_least_that_hold(scale, missed):
 
     assert beyond(half) <= missed * (1 + 1e-6)
     assert half == 0 or beyond(half - 1) > missed
+
+
+def test_errors_in_common_are_those_of_exact_covariances():
+    """Nested and crossed measurements of sums in 2 areas of 2, by 3 areas of another axis."""
+    rng = np.random.default_rng(5)
+    sizes, variance = [[1, 2, 4], [1, 3]], 7.0
+    components, covariance = _Components(sizes, variance), variance * np.eye(12)
+    for depths, sigma2 in [((2, 0), 3.0), ((0, 1), 20.0), ((1, 0), 1.0), ((1, 1), 5.0)]:
+        cell = np.ravel_multi_index(
+            [np.arange(12) // 3 // (4 // sizes[0][depths[0]]), np.arange(12) % 3 * (depths[1] > 0)],
+            (4, 3),
+        )
+        inside = (cell[:, None] == np.unique(cell)).astype(float)
+        of_cell = inside.T @ covariance @ inside
+        common = components.common(depths)
+        assert common * np.trace(covariance) == pytest.approx(np.trace(of_cell))
+        part = rng.random()
+        left = np.eye(12) - part / inside.sum(axis=0)[0] * inside @ inside.T
+        covariance = left @ covariance @ left.T
+        covariance += (part / inside.sum(axis=0)[0]) ** 2 * sigma2 * inside @ inside.T
+        components.move(depths, part, sigma2)
+
+
+def _sums(release, truth, depths):
+    """Published sums by some levels, the true ones, and their intervals."""
+    marginal = Marginal(release.tree.axes, depths)
+    areas, flow = marginal.sum_up(*release.leaves())
+    at, count = marginal.sum_up(*truth)
+    true = np.append(count, 0)[find_rows(at, areas)]
+    return flow, true, release.intervals().of(depths, areas, flow)
+
+
+def test_sums_in_a_deep_binary_tree_hold():
+    """Every measurement of a coarser level is one of nearly the same sums again."""
+    codes = [f"{number:06b}" for number in range(64)]
+    names = [f"l{depth}" for depth in range(1, 7)]
+    areas = pa.table(
+        {name: [code[:depth] for code in codes] for depth, name in enumerate(names, 1)}
+    )
+    holds = []
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        flows = rng.poisson(300, (64, 64)) * (rng.random((64, 64)) < 0.7)
+        origin, destination = np.nonzero(flows)
+        trips = pa.table({
+            "origin": np.array(codes)[origin], "destination": np.array(codes)[destination],
+            "count": flows[origin, destination],
+        })  # fmt: skip
+        options = {"epsilon": 1, "delta": 1e-8, "source": inftda.SeededSource(seed)}
+        release = inftda.release(trips, areas, **options)
+        truth = (origin.astype(np.int32), destination.astype(np.int32)), flows[origin, destination]
+        for depths in [(6, 4), (4, 6), (6, 3), (5, 3), (3, 5)]:
+            _, true, (low, high) = _sums(release, truth, depths)
+            holds.append((low <= true) & (true <= high))
+    assert np.concatenate(holds).mean() >= 0.95
+
+
+def test_undivided_cells_have_the_modes_of_their_area():
+    """All flows into a town are by its own mode, so with national shares no interval holds."""
+    rng = np.random.default_rng(3)
+    flows = rng.poisson(4, (N, N))
+    flows[np.arange(N), np.arange(N)] = 2_000
+    codes, areas = _areas()
+    mode = np.arange(N) % 8  # of the destination
+    origin, destination = np.nonzero(flows)
+    count = flows[origin, destination]
+    trips = pa.table({
+        "origin": codes[origin], "destination": codes[destination],
+        "mode": [f"m{number}" for number in mode[destination]], "count": count,
+    })  # fmt: skip
+    modes = pa.table({"mode": [f"m{number}" for number in range(8)]})
+    axes = {"origin": areas, "destination": areas, "mode": modes}
+    source = inftda.SeededSource(3)
+    release = inftda.release(trips, axis=axes, epsilon=1, delta=1e-8, source=source)
+    at = tuple(part.astype(np.int32) for part in (origin, destination, mode[destination]))
+    flow, true, (low, high) = _sums(release, (at, count), (0, 2, 1))
+    assert ((low <= true) & (true <= high))[flow > 1_000].mean() >= 0.85
+
+
+def test_children_measure_a_cell_a_second_time():
+    """Where all cells are large, estimates are as far off as stated, and less than one noise."""
+    codes = [f"t{number:02}" for number in range(16)]
+    areas = pa.table({"region": [f"r{number // 2}" for number in range(16)], "town": codes})
+    apart, smaller = [], []
+    for seed in range(4):
+        flows = np.random.default_rng(seed).poisson(900, (16, 16))
+        origin, destination = np.nonzero(flows)
+        trips = pa.table({
+            "origin": np.array(codes)[origin], "destination": np.array(codes)[destination],
+            "count": flows[origin, destination],
+        })  # fmt: skip
+        options = {"epsilon": 1, "delta": 1e-8, "source": inftda.SeededSource(seed)}
+        release = inftda.release(trips, areas, **options)
+        intervals, tree = release.intervals(), release.tree
+        truth = (origin.astype(np.int32), destination.astype(np.int32)), flows[origin, destination]
+        levels = zip(intervals._levels, intervals._estimates, strict=True)
+        for cells, (estimate, variance) in list(levels)[:-1]:
+            at, count = Marginal(tree.axes, cells.level.depths).sum_up(*truth)
+            true = count[find_rows(at, cells.table.areas)]
+            apart.append(np.square(estimate - true) / variance)
+            smaller.append(variance / cells.table.noise.sigma**2)
+    assert 0.85 < np.sqrt(np.concatenate(apart).mean()) < 1.15
+    assert np.concatenate(smaller).max() < 1
+    assert np.concatenate(smaller).mean() < 0.85
+
+
+def test_a_sum_of_one_cell_is_as_wide_as_the_cell():
+    """One large flow in each pair of regions; the other sums are noise of single cells."""
+    codes, areas = _areas()
+    ends = codes[::GROUP]
+    trips = pa.table({
+        "origin": np.repeat(ends, len(ends)), "destination": np.tile(ends, len(ends)),
+        "count": np.full(len(ends) ** 2, 2_000),
+    })  # fmt: skip
+    source = inftda.SeededSource(1)
+    release = inftda.release(trips, areas, epsilon=1, delta=1e-8, source=source)
+    intervals = release.intervals()
+    sums, flow = Marginal(release.tree.axes, (2, 1)).sum_up(*release.leaves())
+    low, high = intervals.of((2, 1), sums, flow)
+    cells = intervals._levels[-1]
+    inside = cells.table.areas[0], cells.table.areas[1] // GROUP
+    first, n = distinct_rows(inside)
+    found = find_rows(tuple(of[first] for of in inside), sums)
+    at = np.flatnonzero((found >= 0) & (n[found] == 1))
+    least, most = cells.ends(first[found[at]], flow[at])
+    assert len(at) == 10
+    assert (low[at] <= least).all()
+    assert (high[at] >= most).all()
