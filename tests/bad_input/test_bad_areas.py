@@ -15,6 +15,7 @@ FILES = {
     "one single area": ("x.csv", "town\n1\n", "nothing to measure"),
     "codes that look alike": ("x.csv", "town\n\uff11\n\uff12\n3\n4\n", "unknown origin"),
     "the code of the outside": ("x.csv", AREAS + "S,outside\n", "is taken"),
+    "a header only": ("x.csv", "region,town\n", "per finest area\n"),
     "an unknown ending": ("x.ods", AREAS, "unknown ending"),
     "text called .xlsx": ("x.xlsx", AREAS, "save it again as .xlsx, or as CSV"),
     "a packed file cut off": ("x.csv.gz", gzip.compress(AREAS.encode() * 99)[:40], "cannot read"),

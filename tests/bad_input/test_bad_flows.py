@@ -6,6 +6,8 @@ import sqlite3
 import pyarrow as pa
 import pytest
 
+from inftda.util.tabular import FORMAT_NAMES
+
 HEAD = "origin,destination,count\n"
 GOOD = HEAD + "1,2,30\n3,4,20\n"
 MANY = HEAD + "".join(f"{1 + i % 4},{1 + i // 4 % 4},{i % 7}\n" for i in range(5000))
@@ -56,7 +58,7 @@ def test_a_code_that_only_looks_like_an_area_is_refused(refuse_release, write, c
     ("flows", "says"),
     [
         ("nothing.csv", "check the path"),
-        ("empty", "no CSV, Parquet, Excel or Arrow file in the folder"),
+        ("empty", f"no {FORMAT_NAMES} file in the folder"),
         ("both", "both CSV and Parquet"),
         ("differing", "a different header"),
         ("", "check the path"),

@@ -162,7 +162,7 @@ def _hint(table: pa.Table, *, is_chosen: bool) -> str:
             f". Or do the levels go from fine to coarse ({listed})? Give them from coarse to "
             f"fine: {_SAY} {','.join(names[::-1])}"
         )
-    if not is_chosen and table.num_rows in sizes[:-1]:
+    if not is_chosen and table.num_rows and table.num_rows in sizes[:-1]:
         last = sizes.index(table.num_rows)
         return (
             f". Or is {', '.join(names[last + 1 :])} not a level? {names[last]!r} tells all areas "

@@ -122,8 +122,7 @@ class Intervals:
             least, most = cells.ends(sums.cell[row], number[row])
             low[row], high[row] = np.minimum(low[row], least), np.maximum(high[row], most)
         if self._total is not None:
-            is_all = rows.size == math.prod((float(len(axis.group)) for axis in asked), start=1.0)
-            low[is_all] = high[is_all] = self._total
+            low[rows.is_all] = high[rows.is_all] = self._total
         return np.minimum(np.maximum(low, 0), number), np.maximum(high, number)
 
     def noise_share(self, level: TreeLevel) -> float:
@@ -213,8 +212,8 @@ class Intervals:
             sums.take_cells(row[is_there], cells, at[is_there])
 
     def _sum_up(self, rows: "_Rows", sums: "_Sums") -> None:
-        """Fill in all other rows with sums of cells of the tree."""
-        rows = rows.part(np.flatnonzero(~sums.is_known))
+        """Fill in all other rows, except the overall total, with sums of cells of the tree."""
+        rows = rows.part(np.flatnonzero(~sums.is_known & ~rows.is_all))
         if not len(rows.row) or not self._levels:
             return
         depths = rows.coarsest()
@@ -420,6 +419,7 @@ class _Rows:
         groups: int32[rows] for each axis.
         row: int64[rows], position in the answer.
         size: float64[rows], number of finest cells.
+        is_all: bool[rows], which rows are the overall total.
     """
 
     def __init__(self, asked: Sequence[Grouping], groups: Areas, row: Ints | None = None) -> None:
@@ -428,6 +428,7 @@ class _Rows:
         self.size = np.ones(len(groups[0]))
         for axis, group in zip(asked, groups, strict=True):
             self.size *= np.bincount(axis.group[axis.group >= 0], minlength=len(axis.codes))[group]
+        self.is_all = self.size == math.prod(float(len(axis.group)) for axis in asked)
 
     @cached_property
     def order(self) -> tuple[Ints, Ints]:

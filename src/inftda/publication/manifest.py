@@ -296,6 +296,8 @@ class Manifest(Record, frozen=True, kw_only=True, dict=True):
     @classmethod
     def read(cls, path: Path) -> "Manifest":
         """Read `manifest.json`; see `from_text`."""
+        if not os.path.lexists(path):
+            raise ReleaseError(f"there is no {path.name} in {str(path.parent)!r}")
         if not is_plain(path) or path.stat().st_size > MAX_BYTES:
             raise ReleaseError(
                 f"{str(path)!r} is damaged or not a manifest: it must be a plain file of at most "

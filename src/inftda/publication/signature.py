@@ -48,8 +48,9 @@ def make_keys(path: Path) -> Path:
         ),
     }
     for file, text in texts.items():
-        with whole_file(file, mode=0o600 if file == path else None) as partial:
-            partial.touch(mode=0o600)
+        mode = 0o600 if file == path else 0o666
+        with whole_file(file) as partial:
+            partial.touch(mode)
             partial.write_bytes(text)
     return public
 

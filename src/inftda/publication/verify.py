@@ -184,7 +184,7 @@ def _check_flows(release: Release, folder: Path) -> Generator[str, None, Cells]:
             raise ReleaseError(f"not true of this release: {words}; {GET_AGAIN}")
         yield words
     for axis in tree.axes:
-        yield f"every {axis.name} is a known area"
+        yield f"every {axis.name} has a known code"
     return flows
 
 

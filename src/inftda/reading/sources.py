@@ -506,7 +506,7 @@ def _explain_parquet(label: str, message: str) -> str:
         return not_utf8(label)
     return (
         f"cannot read {label} as Parquet: it is damaged or cut off, is not readable, or has no "
-        "columns or such as are in another file; write it again"
+        "columns, or columns that are in another file; write it again"
     )
 
 

@@ -159,3 +159,15 @@ def test_a_number_has_one_interval_by_whatever_name_it_is_asked_for(levels):
     shown = [one.drop_columns(["kind"]).to_pylist() for one in found]
     assert len(shown[0]) >= 1
     assert shown[0] == shown[1] == shown[2]
+
+
+@pytest.mark.parametrize("zones", [None, {"municipality": TOWNS, "whole": ["all"] * len(TOWNS)}])
+def test_a_noised_overall_total_has_the_interval_of_its_noise(zones):
+    options = {"unit": inftda.Unit("add-remove"), "source": SeededSource(1)}
+    release = inftda.release(FLOWS, COUNTRY.areas, **BUDGET, **options)
+    total = release.measurements().tables[0]
+    whole = {"zones": zones} if zones else {"level": {"origin": "all", "destination": "all"}}
+    (row,) = release.flows(**whole, intervals=True).to_pylist()
+    half = total.noise.half_width()
+    assert (row["low"], row["high"]) == (total.value[0] - half, total.value[0] + half)
+    assert row["grade"] == "A"

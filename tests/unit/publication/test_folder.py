@@ -87,6 +87,13 @@ def test_a_release_that_holds_anything_else_is_not_replaced(old, unexpected):
     assert names(old.parent) == ["out"]
 
 
+def test_what_has_no_manifest_is_not_replaced(old):
+    (old / "manifest.json").unlink()
+    with pytest.raises(ReleaseError, match=r"not replaced: there is no manifest\.json in"):
+        write(old, force=True)
+    assert (old / "flows.parquet").exists()
+
+
 @pytest.mark.parametrize(
     ("manifest", "says"),
     [

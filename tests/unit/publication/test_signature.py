@@ -90,9 +90,12 @@ def test_whatever_is_wrong_is_refused_in_words(place, capsys, what):
     assert said.count("\n") == 1
 
 
-def test_keys_are_private_and_never_replaced(place, capsys):
+def test_private_keys_are_private_and_keys_never_replaced(place, capsys):
     before = (place / "office.pem").read_bytes()
     assert stat.S_IMODE((place / "office.pem").stat().st_mode) == 0o600
+    (place / "page.html").touch()
+    usual, public = (place / name for name in ("page.html", "office.public.pem"))
+    assert public.stat().st_mode == usual.stat().st_mode, "everybody may read the public key"
     assert b"PRIVATE" not in (place / "office.public.pem").read_bytes()
     assert run(["keygen", "office.pem"]) == 2
     (place / "new.public.pem").touch()
