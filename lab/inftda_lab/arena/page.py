@@ -81,6 +81,14 @@ person replaced by another.
 _CAPTION: Final = """\
 *Smaller is better in every column; all scales are logarithmic.
 Tools without a mark for a table were not run on it, or the rows below say why they failed.*"""
+_AHEAD: Final = """\
+The tables list the tools and options that are ahead of the default release in at least one of \
+three figures, which is bold; the best for single flows come first.
+All others are behind in all three."""
+_ADVICE: Final = """\
+Flat Laplace noise with a threshold suits readers who will not sum up the flows: in sums, the \
+dropped flows are missing.
+Estimates and `--split pairs` are for those who need both."""
 _METHOD: Final = """\
 - Every tool reads files and writes files; time and memory are those of all its processes, \
 start-up included.
@@ -118,38 +126,28 @@ def _ran(found: Mapping[str, Any]) -> dict[str, Sequence[Mapping[str, Any]]]:
 
 def _judgement(results: Results) -> list[str]:
     """What is ahead of the default release, by each measure of error."""
-    lines = []
+    blocks = [_AHEAD]
     for name, found in results.items():
-        runs = _ran(found)
-        if OURS not in runs:
+        values = {
+            tool: [panel.value(runs) for panel in PANELS[:3]] for tool, runs in _ran(found).items()
+        }
+        if (ours := values.pop(OURS, None)) is None:
             continue
-        values = {tool: [panel.value(runs[tool]) for panel in PANELS[:3]] for tool in runs}
-        missing, coarse, totals = values[OURS]
-        lines.append(
-            f"- {name}: the default release misses {missing:.1f} % of the finest table, with "
-            f"errors up to {_number(coarse)} between the coarsest areas and of {_number(totals)} "
-            "on average in origin totals."
-        )
-        better = sorted((value, tool) for tool, value in values.items() if value[0] < missing)
-        lines += [
-            f"    - {TOOLS[tool].label}: {value[0]:.1f} %, {_number(value[1])}, "
-            f"{_number(value[2])}."
-            for value, tool in better
-        ]
-        for at, words in ((1, "Between the coarsest areas"), (2, "In origin totals")):
-            ahead = sorted((v[at], tool) for tool, v in values.items() if v[at] < values[OURS][at])
-            names = ", ".join(f"{TOOLS[tool].label} ({_number(value)})" for value, tool in ahead)
-            lines.append(f"    - {words}, errors are smaller with: {names or 'none'}.")
-    behind = (
-        "For single flows between the finest areas, the default release is behind the tools and "
-        "options that are listed below it, best first; each with the same three figures."
-    )
-    advice = (
-        "Flat Laplace noise with a threshold suits readers who will not sum up the flows: in sums, "
-        "the dropped flows are missing.\n"
-        "Estimates and `--split pairs` are for those who need both."
-    )
-    return [behind, "\n".join(lines), advice]
+        rows = [(_label(OURS), *_judged(ours, ours))]
+        for tool, theirs in sorted(values.items(), key=lambda item: item[1]):
+            if any(a < b for a, b in zip(theirs, ours, strict=True)):
+                rows.append((TOOLS[tool].label, *_judged(theirs, ours)))
+        blocks.append(_table((name, *(" ".join(p.title.split()) for p in PANELS[:3])), rows))
+    return [*blocks, _ADVICE]
+
+
+def _judged(values: Sequence[float], ours: Sequence[float]) -> list[str]:
+    """Figures of a tool, bold where they are smaller than ours."""
+    words = [f"{values[0]:.1f}", *map(_number, values[1:])]
+    smaller = [value < other for value, other in zip(values, ours, strict=True)]
+    return [
+        f"**{word}**" if is_bold else word for word, is_bold in zip(words, smaller, strict=True)
+    ]
 
 
 def _described(table: Mapping[str, Any]) -> str:
@@ -239,6 +237,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _short(value: float, _: int) -> str:
     """A number at a mark of an axis."""
+    if value >= 1_000_000:
+        return f"{value / 1_000_000:g}M"
     return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
 
 

@@ -132,7 +132,7 @@ TOOLS: Final[dict[str, Tool]] = {
     "opendp-long": Tool(
         "opendp with mbi, 20,000 steps",
         _rival("run_opendp.py", "20000"),
-        "The same with 20 times the steps.",
+        "The same with 20 times the steps; whether they converge was not checked.",
         "opendp",
     ),
     "tmlt.analytics": Tool(

@@ -11,6 +11,7 @@ spark = (
     .config("spark.driver.memory", "6g")
     .config("spark.ui.enabled", "false")
     .config("spark.sql.shuffle.partitions", "4")
+    .config("spark.sql.warehouse.dir", str(task.out / "warehouse"))
     .config(
         "spark.driver.extraJavaOptions",
         "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED -Dio.netty.tryReflectionSetAccessible=true",
