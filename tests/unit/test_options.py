@@ -121,21 +121,6 @@ def test_whatever_decides_about_a_release_can_be_tried_out(name):
     assert release - of_this_release <= other
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (("--size", 1, "--size", 2), "--size is given twice"),
-        (("--size=1", "--size=1"), "--size is given twice"),
-        (("--on", "--off"), "--on/--off is given twice"),
-        (("--loud", "--loud"), "--loud is given twice"),
-        (("--sizes", "1", "--sizes", "2"), "--sizes is given twice"),
-    ],
-)
-def test_an_option_of_one_value_is_given_once(more, said):
-    with pytest.raises(click.UsageError, match=f"{said}; give it once"):
-        given("t", *more)
-
-
 @pytest.fixture
 def renamed(monkeypatch):
     """A function of which an option has another name since the last version, and its command."""

@@ -60,11 +60,6 @@ def test_files_are_read_as_tables_are(tmp_path):
     check_table(read_areas(tmp_path / "areas.csv"))
 
 
-def test_a_table_of_names_alone_is_a_table_of_codes():
-    assert read_areas({"name": ["Aix", "Bourg"]}).level_names == ("name",)
-    assert read_areas({"town": ["1"], "town_name": ["Aix"]}).level_names == ("town",)
-
-
 def test_places_make_no_difference_to_equality_and_survive_an_outside_area():
     areas = read_areas(TABLE, levels=["region", "code"])
     plain = inftda.Hierarchy.read({"region": list("NNS"), "code": ["001", "002", "003"]})

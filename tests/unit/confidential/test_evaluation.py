@@ -198,10 +198,6 @@ def test_totals_that_pure_privacy_does_not_measure_are_compared_as_query_answers
     )
 
 
-def test_a_release_with_nothing_in_it_is_compared():
-    assert compared(released([])).levels[-1].false_negative_rate == 1
-
-
 def test_an_area_the_release_does_not_list_is_an_error():
     with pytest.raises(ReleaseError, match="not among its areas"):
         compared(released([("001", "009", 10)]))

@@ -30,20 +30,6 @@ CROSSES = [
 ]
 
 
-@pytest.fixture(params=["in memory", "a file", "a file of a strange name"])
-def stored(request, tmp_path):
-    """Puts a table where a release may have it."""
-
-    def store(table):
-        if request.param == "in memory":
-            return table
-        (folder := tmp_path / ("out" if request.param == "a file" else "flo?ws' [1]*")).mkdir()
-        pq.write_table(table, folder / "flows.parquet")
-        return folder / "flows.parquet"
-
-    return store
-
-
 @pytest.mark.parametrize(("tree", "levels"), CROSSES)
 def test_every_cross_of_levels_is_the_sum_of_the_finest_flows(tree, levels):
     rows = rows_of(tree)
@@ -58,13 +44,6 @@ def test_every_cross_of_levels_is_the_sum_of_the_finest_flows(tree, levels):
     }
     keys = [tuple(listed[name].index(row[name]) for name in shown) for row in found.to_pylist()]
     assert keys == sorted(keys), "answers come in the order of the areas"
-
-
-@pytest.mark.parametrize("levels", [{}, {"origin": "region", "destination": "city"}])
-def test_it_does_not_matter_where_the_flows_are_kept(stored, levels):
-    rows = rows_of(OD)
-    found = sum_flows(stored(table_of(OD, rows)), groupings(OD, levels))
-    assert as_dict(found) == grouped(OD, rows, levels)
 
 
 FINEST = {"origin": "town", "destination": "city"}
