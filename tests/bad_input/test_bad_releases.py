@@ -111,14 +111,6 @@ def test_more_flows_than_cells_are_refused_by_every_command(made, bomb, refuse, 
     refuse(*command, says=("5,000,000 flows", "16 cells"))
 
 
-@pytest.mark.parametrize("command", [READERS[0], READERS[3], READERS[4]], ids=" ".join)
-def test_a_cell_that_is_repeated_is_refused_where_flows_are_read(made, refuse, command):
-    rows = flows(origin=["1"] * 16, destination=["2"] * 16, flow=[1] * 16)
-    pq.write_table(rows, made / "flows.parquet", compression="zstd")
-    seal(made, n_flows=16, total=16)
-    refuse(*command, says="each cell once and in order")
-
-
 def test_rows_in_one_large_group_are_not_read(made, refuse, monkeypatch):
     """A group is unpacked whole: a few bytes may be many rows."""
     rows = flows(origin=["1"] * 4, destination=["1", "2", "3", "4"], flow=[1] * 4)

@@ -44,17 +44,6 @@ def read_rows(rows):
     )
 
 
-def test_ancestors_descendants_and_sums_skip_levels(country):
-    assert country.descendant_offsets(1, 3).tolist() == [0, 4, 6]
-    assert country.ancestor(3, 1).tolist() == [0, 0, 0, 0, 1, 1]
-    assert country.ancestor(3, 0).tolist() == [0] * 6
-    assert country.ancestor(2, 2).tolist() == [0, 1, 2]
-    finest = np.array([1, 2, 4, 8, 16, 32])
-    assert country.sum_up(finest, 0).tolist() == [63]
-    assert country.sum_up(finest, 1).tolist() == [15, 48]
-    assert country.sum_up(finest, 3).tolist() == finest.tolist()
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_child_ranges_nest_the_areas_as_the_rows_do(seed):
     rows = random_rows(seed)

@@ -149,15 +149,6 @@ def test_the_default_source_is_secure_and_never_the_same():
     assert cells(made[0]) != cells(made[1]) or cells(made[1]) != cells(made[2])
 
 
-def test_a_release_in_memory_and_one_in_a_folder_are_the_same(tmp_path):
-    seeded = {"source": SeededSource(5), **BUDGET}
-    memory = release(FLOWS, AREAS, **seeded)
-    folder = release(FLOWS, AREAS, out=str(tmp_path / "out"), **seeded)
-    assert memory.manifest == folder.manifest
-    assert memory.flows().equals(folder.flows())
-    assert cells(memory.save(tmp_path / "saved")) == cells(inftda.open_release(tmp_path / "out"))
-
-
 def test_a_release_is_charged_before_anything_is_drawn(tmp_path, monkeypatch):
     """Whoever stops it while it draws may have seen some of the noise."""
     ledger = Ledger.create(tmp_path / "ledger.db")

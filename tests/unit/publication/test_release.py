@@ -30,17 +30,6 @@ MODES = Tree.build(
 )
 
 
-def test_levels_and_areas_of_other_tables_go_by_the_name_of_the_axis():
-    release, rows = make_release(HEALTH)
-    disease, sex = (axis.name for axis in HEALTH.axes)
-    found = release.flows(level={disease: "chapter", sex: "all"}, where={sex: "f"})
-    expected = grouped(HEALTH, rows, {disease: "chapter"}, kept=lambda cell: cell[1] == "f")
-    assert as_dict(found) == expected
-    assert as_dict(release.flows(where={sex: "m"})) == {
-        cell: flow for cell, flow in rows.items() if cell[1] == "m"
-    }
-
-
 FINEST = {"origin": "town", "destination": "town", "mode": "mode"}
 
 

@@ -274,18 +274,6 @@ def test_only_numbers_of_a_grade_or_better_are_shown_if_one_asks(sparse):
 # Releases without
 
 
-def test_without_across_there_are_none(tmp_path):
-    plain = release(
-        FLOWS, AREAS, **BUDGET, cross_tables=0, measurements="totals", out=tmp_path / "plain"
-    )
-    assert not plain.has_totals
-    assert not (tmp_path / "plain" / MEASUREMENTS_FILE).exists()
-    assert plain.manifest.measurements == "none"
-    assert plain.flows("region", "all").column_names == ["origin", "flow"]
-    with pytest.raises(ReleaseError, match="no measurements"):
-        plain.flows("region", "all", intervals=True)
-
-
 def test_a_release_with_little_noise_says_that_nothing_is_measured_across():
     made = release(FLOWS, AREAS, epsilon=200, delta=1e-8, cross_tables=0.08)
     assert not made.has_totals
