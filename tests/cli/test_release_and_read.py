@@ -30,16 +30,6 @@ def test_a_release_says_what_it_counted_and_what_is_protected(
     assert sum(flows["flow"].to_pylist()) == counted
 
 
-def test_which_measurements_are_published_does_not_change_the_flows(done, tmp_path):
-    seeded = f"{RELEASE} --not-private-seed 3 --threads"
-    assert "NOT PRIVATE" in done(f"{seeded} 1 --out a")
-    done(f"{seeded} 2 --measurements totals --out b")
-    first, second = ((tmp_path / name / "flows.parquet").read_bytes() for name in "ab")
-    assert first == second
-    first, second = ((tmp_path / name / "measurements.parquet").stat().st_size for name in "ab")
-    assert first > second
-
-
 def test_without_totals_across_those_not_to_use_are_named(done):
     for line in (f"{RELEASE} --out out", "plan --areas AREAS --epsilon 1 --delta 1e-8"):
         assert "errors add up in totals of origin (municipality)" in done(

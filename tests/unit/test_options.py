@@ -64,20 +64,6 @@ def test_texts_are_parsed_and_groups_are_made():
     assert values["several"] == [(1, "x"), (2, "x")]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((), "give TABLE"),
-        (("t", "--sizes", "1,x"), "--sizes must be numbers with commas between them, got '1,x'"),
-        (("t", "--named", "a"), "--named must be NAME=VALUE, got 'a'"),
-        (("t", "--named", "a=1", "--named", "a=2"), "names 'a' twice"),
-    ],
-)
-def test_what_cannot_be_read_is_refused(arguments, message):
-    with pytest.raises(InftdaError, match=message):
-        given(*arguments)
-
-
 def test_help_is_in_panels_and_leaves_out_what_concerns_python():
     text = shown.get_help(click.Context(shown))
     assert text.index("Options:") < text.index("More:") < text.index("--right")

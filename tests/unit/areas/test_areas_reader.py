@@ -164,14 +164,6 @@ def test_a_column_of_outlines_is_polygons():
     assert areas.places.lon.tolist() == [0.5, 1.5]
 
 
-def test_areas_without_a_polygon_are_areas_all_the_same():
-    frame = FRAME.copy()
-    frame.loc[0, "geometry"] = None
-    areas = read_areas(frame, levels=["region", "zone"])
-    assert areas.places.outlines.null_count == 1
-    assert np.isnan(areas.places.lon[0])
-
-
 def frame_with(shape, **columns):
     return gpd.GeoDataFrame(
         {"zone": ["1", "2"], **columns}, geometry=[SQUARE["a"], shape], crs=4326

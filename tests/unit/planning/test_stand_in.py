@@ -101,17 +101,6 @@ def test_who_stays_in_a_coarse_area_stays_at_home_as_the_nested_model_says():
         assert abs(home / made.count[is_within].sum() - home_share(level, 3)) < 0.02
 
 
-def test_totals_need_not_be_whole_nor_of_one_sum(country, tree):
-    table = totals_table(country)
-    halves = {name: table.column(name) for name in table.column_names}
-    halves["out"] = table.column("out").to_numpy() * 0.5
-    made = from_totals(tree, halves)
-    assert made.counts.total == round(halves["out"].sum())
-    out, into = totals_of(made, 40)
-    assert (np.abs(out - halves["out"]) < 1).all()
-    assert (np.abs(into - table.column("in").to_numpy() / 2) < 2).all()
-
-
 def bad(country, **changed):
     table = {name: totals_table(country).column(name).to_pylist()
              for name in ("municipality", "out", "in")}  # fmt: skip

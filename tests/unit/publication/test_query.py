@@ -79,25 +79,6 @@ def test_only_flows_between_the_named_areas_are_counted(where, origins, destinat
 
 
 @pytest.mark.parametrize(
-    ("hierarchy", "name", "level", "code"),
-    [
-        (HOME, "S", 1, "S"),
-        (HOME, "s2", 2, "s2"),
-        (HOME, "010", 3, "010"),
-        (HOME, "town:1", 3, "1"),
-        (HOME, "3", 1, "3"),  # the region and its only town are the same area
-        (HOME, "town:3", 3, "3"),
-        (ABROAD, "state:A", 1, "A"),
-        (ABROAD, "city:A", 2, "A"),
-    ],
-)
-def test_an_area_is_found_by_its_code_or_by_level_and_code(hierarchy, name, level, code):
-    found, area = find_area(Axis("origin", hierarchy), name)
-    assert found == level
-    assert hierarchy.codes(level)[area].as_py() == code
-
-
-@pytest.mark.parametrize(
     ("hierarchy", "name", "says"),
     [
         (HOME, "Atlantis", "no area 'Atlantis'"),
