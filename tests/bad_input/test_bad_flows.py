@@ -46,15 +46,6 @@ def test_a_table_that_cannot_be_counted_is_refused(refuse_release, write, what):
 
 
 @pytest.mark.parametrize(
-    "code",
-    ["1 ", "01", "1.0", "\uff11", "1\u200b", "NULL", "1\u0301"],
-)
-def test_a_code_that_only_looks_like_an_area_is_refused(refuse_release, write, code):
-    flows = write("x.csv", f'{HEAD}1,2,3\n"{code}",2,3\n')
-    refuse_release(flows=flows, says=("1 row", "unknown origin", "--unplaceable"))
-
-
-@pytest.mark.parametrize(
     ("flows", "says"),
     [
         ("nothing.csv", "check the path"),

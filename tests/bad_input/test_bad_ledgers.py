@@ -51,13 +51,6 @@ def test_a_release_that_cannot_be_charged_is_refused(refuse_release, options, sa
 
 
 @pytest.mark.usefixtures("ledger")
-def test_a_release_that_costs_too_much_is_refused(refuse_release):
-    budget = ("--epsilon", "5", "--delta", "1e-8")
-    charged = ("--ledger", "ledger.db", "--dataset", "census")
-    refuse_release(*charged, budget=budget, says="--rho 0.02 fits")
-
-
-@pytest.mark.usefixtures("ledger")
 def test_a_release_of_a_bad_table_is_not_charged(refuse_release, write, capsys):
     flows = write("x.csv", "origin,destination,count\n1,2,-3\n")
     refuse_release("--ledger", "ledger.db", "--dataset", "census", flows=flows, says="negative")

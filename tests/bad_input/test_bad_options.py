@@ -55,12 +55,7 @@ def test_an_option_that_makes_no_sense_is_refused(refuse_release, options, says)
     [
         (("release", "flows.csv", "--areas", "areas.csv", *BUDGET), "--out"),
         (("release", "--areas", "areas.csv", *BUDGET, "--out", "out"), "FLOWS"),
-        (("frobnicate",), "No such command"),
-        (("plan", *BUDGET), "give areas"),
         (("plan", *BUDGET, "--sizes", "1,99999999999999"), "at most"),
-        (("plan", *BUDGET, "--sizes", "5,10", "--beta", "nan"), "beta"),
-        (("plan", "--epsilon", "one", "--delta", "1e-8", "--sizes", "5"), "not a valid number"),
-        (("verify", "nothing"), "check the path"),
     ],
 )
 def test_a_command_without_what_it_needs_is_refused(refuse, arguments, says):

@@ -1,6 +1,5 @@
 """Release folders that were edited by hand, damaged, or made to mislead."""
 
-import json
 import shutil
 
 import pyarrow as pa
@@ -8,59 +7,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from inftda.errors import ReleaseError
+from edited_folders import seal
 from inftda.publication import manifest
 from inftda.publication import parquet as tables
 from inftda.publication.manifest import digest
 from inftda.publication.parquet import CODE
 from inftda.publication.release import open_release
-
-
-def put(*path):
-    """Change one value of the manifest: keys and places, then the value; None takes it away."""
-    *keys, last, value = path
-
-    def change(manifest):
-        place = manifest
-        for key in keys:
-            place = place[key]
-        place[last] = value
-        if value is None:
-            del place[last]
-        return json.dumps(manifest, indent=2) + "\n"
-
-    return change
-
-
-LEVEL = ("guarantee", "levels", 0)
-AXIS = ("axes", 0)
-
-#: What is done to the manifest, and what `verify` says about it. That nothing else passes is
-#: tested among the forged releases.
-MANIFESTS = {
-    "no object": (lambda _: "[]", "not that of a release"),
-    "cut off": (lambda manifest: json.dumps(manifest)[:300], "damaged"),
-    "of a later format": (
-        put("format", "inftda-release/99"),
-        "use that version of inftda or a newer one",
-    ),
-    "said to be not private": (put("private", False), "gives no guarantee"),
-    "an endless variance": (put(*LEVEL, "noise", "squared_scale", "1e999999999"), "squared_scale"),
-    "another number of cells": (put(*LEVEL, "cells", 3), "not the one of this tree"),
-    "a looser accountant": (put("guarantee", "accountant", "zcdp"), "'zcdp'"),
-    "a total with 400 digits": (put("total", 10**400), "total"),
-    "another number of flows": (put("n_flows", 10**6), "16 cells"),
-    "a file of the system": (put(*AXIS, "file", "/etc/passwd"), "axes[0].file"),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("what", MANIFESTS)
-def test_a_manifest_edited_by_hand_does_not_verify(made, refuse, what):
-    change, says = MANIFESTS[what]
-    path = made / "manifest.json"
-    path.write_text(change(json.loads(path.read_text())))
-    refuse("verify", "release", says=says)
 
 
 def flows(**columns):
@@ -95,24 +47,6 @@ def test_a_table_that_is_not_the_one_released_does_not_verify(made, refuse, what
     refuse("verify", "release", says="not what the manifest was written for")
     seal(made, n_flows=1)
     refuse("verify", "release", says=TABLES[what][1])
-
-
-def seal(folder, **facts):
-    """Make the manifest state the flows that are in the folder now."""
-    path = folder / "manifest.json"
-    stated = {**json.loads(path.read_text()), **facts}
-    stated["files"] = {name: digest(folder / name) for name in stated["files"]}
-    path.write_text(json.dumps(stated, indent=2) + "\n")
-
-
-@pytest.mark.parametrize("what", ["nothing", "CSV"])
-@pytest.mark.parametrize(
-    "command", [("query", "release"), ("report", "release", "--out", "x.html")]
-)
-def test_a_damaged_table_is_not_shown(made, refuse, what, command):
-    put_flows(made, what)
-    seal(made, n_flows=1)
-    refuse(*command, says="edited or damaged")
 
 
 #: Commands that read a release.
@@ -175,26 +109,6 @@ def test_more_flows_than_cells_are_refused_by_every_command(made, bomb, refuse, 
     shutil.copy(bomb, made / "flows.parquet")
     seal(made, n_flows=n, total=n)
     refuse(*command, says=("5,000,000 flows", "16 cells"))
-
-
-@pytest.mark.parametrize("command", [READERS[0], READERS[3], READERS[4]], ids=" ".join)
-def test_a_cell_that_is_repeated_is_refused_where_flows_are_read(made, refuse, command):
-    rows = flows(origin=["1"] * 16, destination=["2"] * 16, flow=[1] * 16)
-    pq.write_table(rows, made / "flows.parquet", compression="zstd")
-    seal(made, n_flows=16, total=16)
-    refuse(*command, says="each cell once and in order")
-
-
-def test_a_measured_cell_that_is_repeated_is_refused(made, refuse):
-    path = made / "measurements.parquet"
-    rows = pq.read_table(path)
-    last = rows.slice(len(rows) - 1)
-    repeated = pa.concat_tables([rows.slice(0, len(rows) - 2), last, last])
-    pq.write_table(repeated, path, compression="zstd")
-    seal(made)
-    refuse("estimate", "release", "--out", "x", says="once and in order")
-    with pytest.raises(ReleaseError, match="once and in order"):
-        open_release(made).in_memory().measurements()
 
 
 def test_rows_in_one_large_group_are_not_read(made, refuse, monkeypatch):

@@ -1,30 +1,11 @@
 """Releases and estimates that a newer version wrote: read, refused, or verified in part."""
 
-import json
-
 import pytest
 
 import inftda
+from edited_folders import restate
 from inftda.cli.main import run
 from inftda.errors import ReleaseError, UncheckedError
-
-AREAS = {"region": list("NNSS"), "town": ["1", "2", "3", "4"]}
-TRIPS = {"origin": ["1", "2", "3", "4"] * 40, "destination": ["2", "2", "1", "4"] * 40}
-
-
-@pytest.fixture
-def made(tmp_path):
-    """A release in a folder of its own."""
-    inftda.release(TRIPS, AREAS, out=tmp_path / "release", epsilon=5, delta=1e-6)
-    return tmp_path / "release"
-
-
-def restate(folder, change):
-    """Change the manifest of a folder as a newer version would write it."""
-    path = folder / "manifest.json"
-    stated = json.loads(path.read_text())
-    change(stated)
-    path.write_text(json.dumps(stated, indent=2) + "\n")
 
 
 def put(*places, value=1):

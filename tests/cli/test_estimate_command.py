@@ -1,6 +1,5 @@
 """The estimate of a release, intervals of its numbers, and estimates that are none."""
 
-import json
 import math
 
 import numpy as np
@@ -9,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import inftda
+from edited_folders import restate, seal
 from inftda.errors import ReleaseError
 from inftda.estimates import model
-from inftda.publication.manifest import digest
 
 
 def test_it_is_said_that_an_estimate_is_not_guaranteed(typed):
@@ -67,13 +66,6 @@ def test_intervals_stand_beside_published_flows(given, done):
 # --- Measurements that are not those of the release
 
 
-def restate(folder, **facts):
-    """Facts of a manifest, changed by hand."""
-    path = folder / "manifest.json"
-    stated = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(stated | facts, indent=2) + "\n", encoding="utf-8")
-
-
 def test_no_estimate_is_written_of_a_release_with_a_total_below_zero(typed, copied, tmp_path):
     restate(copied("MEASURED"), total=-3)
     refused = typed("estimate measured --out made")
@@ -123,8 +115,7 @@ def test_a_file_that_is_no_estimate_is_refused(typed, copied, what):
     path = copied("ESTIMATE") / "estimate.parquet"
     OTHER_FILES[what](path)
     if path.exists():
-        stated = json.loads((path.parent / "manifest.json").read_text())
-        restate(path.parent, files=stated["files"] | {path.name: digest(path)})
+        seal(path.parent)
     refused = typed("query MEASURED --estimate estimate")
     assert refused.code == 2
     assert "does not match its manifest: it was edited or damaged; make it again" in refused.err

@@ -138,19 +138,6 @@ def test_what_is_counted_must_be_a_word_or_two(typed):
     assert "must be a word or two" in typed(line, "<b>").err
 
 
-def test_one_axis_may_have_rows_without_a_place(done, tmp_path):
-    (tmp_path / "areas.csv").write_text(AREAS)
-    (tmp_path / "flows.csv").write_text("origin,destination,count\n1,2,30\nabroad,3,50\n")
-    line = "release flows.csv --areas areas.csv --rho 1 --unplaceable origin=outside --out out"
-    assert "'outside' of origin" in done(line)
-    axes = {
-        axis.name: axis.hierarchy.codes(2).to_pylist() for axis in open_release("out").tree.axes
-    }
-    assert ["outside" in axes[name] for name in ("origin", "destination")] == [True, False]
-    done("verify out")
-    done("evaluate out --truth flows.csv --out measures")
-
-
 def test_several_axes_may_have_rows_without_a_place_and_contradictions_are_refused(
     done, typed, tmp_path
 ):

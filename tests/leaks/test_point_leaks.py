@@ -2,7 +2,6 @@
 
 import logging
 import traceback
-from itertools import combinations
 
 import canaries
 import pytest
@@ -49,11 +48,6 @@ def row(number, origin, destination):
     return f"2026-05-{11 + number:02d} {3 * number:02d}:19:{SECOND},{','.join(points)}"
 
 
-def flows_csv():
-    rows = [f"{row(i, *pair)},{n}\n" for i, (pair, n) in enumerate(canaries.COUNTS.items())]
-    return "at,from_lon,from_lat,to_lon,to_lat,count\n" + "".join(rows)
-
-
 def trips_csv(n):
     pairs = list(canaries.COUNTS)
     rows = [f"{row(i % 5, *pairs[i % 5])},{canaries.PERSON}{i:06d}\n" for i in range(n)]
@@ -65,7 +59,6 @@ def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("INFTDA_DEBUG", raising=False)
     (tmp_path / "areas.csv").write_text(areas_csv())
-    (tmp_path / "flows.csv").write_text(flows_csv())
     (tmp_path / "trips.csv").write_text(trips_csv(1237))
     return tmp_path
 
@@ -76,29 +69,6 @@ def everything(folder, capfd, caplog):
     seen = {"screen": (printed.out + printed.err + caplog.text).encode()}
     files = [path for path in folder.rglob("*") if path.is_file()]
     return seen | {str(path): canaries.unpacked(path) for path in files}
-
-
-@pytest.mark.parametrize("neighbours", ["substitute", "add-remove"])
-def test_no_true_count_of_points_at_any_time_is_written_or_printed(
-    place, capfd, caplog, neighbours
-):
-    caplog.set_level(logging.DEBUG)
-    # Whatever a cell of any level sums up, it is some of the flows together.
-    flows = list(canaries.COUNTS.values())
-    sums = {sum(some) for n in range(1, len(flows) + 1) for some in combinations(flows, n)}
-    true = sums - ({sum(flows)} if neighbours == "substitute" else set())
-    common = ["release", "flows.csv", "--areas", "areas.csv", *OPTIONS, *canaries.WIDE_NOISE]
-    found = []
-    for out, how in (("out", ()), ("more", ("--json",))):
-        caplog.clear()
-        arguments = [*common, "--neighbours", neighbours, "--out", out, *how]
-        assert run(arguments) == 0, capfd.readouterr().err
-        assert run(["verify", out]) == 0
-        assert run(["query", out, "--level", "hour=part_of_day", "--level", "weekday=all"]) == 0
-        seen = everything(place / out, capfd, caplog).values()
-        found.append({name for text in seen for name in canaries.found_in(text, true)})
-        assert not any(canaries.found_in(text, (), [CANARY, SECOND]) for text in seen)
-    assert not found[0] & found[1], "noise alone would hardly ever hit one number twice"
 
 
 def test_no_point_time_or_person_is_written_or_printed(place, capfd, caplog):

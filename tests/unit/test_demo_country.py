@@ -36,15 +36,6 @@ def staying(country, level):
     return country.count[stays].sum() / country.count.sum()
 
 
-def test_weights_are_met_to_less_than_one_trip():
-    random = np.random.default_rng(5)
-    residents, jobs = random.pareto(1.1, 6), random.pareto(1.1, 6)
-    whole = apportion(residents, 9_999), apportion(jobs, 9_999)
-    start, end = margins(country_of(*whole))
-    assert np.abs(start - 9_999 * residents / residents.sum()).max() < 1
-    assert np.abs(end - 9_999 * jobs / jobs.sum()).max() < 1
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_trips_stay_in_their_surroundings_as_stated_where_jobs_are_at_home(seed):
     sizes, trips = (4, 20, 200), 400_000

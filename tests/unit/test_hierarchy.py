@@ -44,35 +44,6 @@ def read_rows(rows):
     )
 
 
-def test_levels_keep_their_names_and_order(country):
-    assert country.level_names == ("region", "province", "town")
-    assert country.depth == 3
-    assert [country.level_name(level) for level in range(4)] == ["all", *COUNTRY]
-    assert [country.level_of(name) for name in ["all", *COUNTRY]] == [0, 1, 2, 3]
-
-
-def test_areas_are_numbered_depth_first_and_children_are_one_range(country):
-    assert country.codes(1).to_pylist() == ["N", "S"]
-    assert country.codes(2).to_pylist() == ["10", "20", "30"]
-    assert country.codes(3).to_pylist() == ["10001", "10002", "10003", "20001", "30001", "30002"]
-    assert [country.n_areas(level) for level in range(4)] == [1, 2, 3, 6]
-    assert country.child_offsets(0).tolist() == [0, 2]
-    assert country.child_offsets(1).tolist() == [0, 2, 3]
-    assert country.child_offsets(2).tolist() == [0, 3, 4, 6]
-    assert {country.child_offsets(level).dtype for level in range(3)} == {np.dtype(np.int32)}
-
-
-def test_ancestors_descendants_and_sums_skip_levels(country):
-    assert country.descendant_offsets(1, 3).tolist() == [0, 4, 6]
-    assert country.ancestor(3, 1).tolist() == [0, 0, 0, 0, 1, 1]
-    assert country.ancestor(3, 0).tolist() == [0] * 6
-    assert country.ancestor(2, 2).tolist() == [0, 1, 2]
-    finest = np.array([1, 2, 4, 8, 16, 32])
-    assert country.sum_up(finest, 0).tolist() == [63]
-    assert country.sum_up(finest, 1).tolist() == [15, 48]
-    assert country.sum_up(finest, 3).tolist() == finest.tolist()
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_child_ranges_nest_the_areas_as_the_rows_do(seed):
     rows = random_rows(seed)
@@ -183,15 +154,6 @@ def test_the_outside_area_is_one_more_path_and_changes_nothing_else(country):
 def test_an_outside_code_that_is_taken_is_refused(country, code, level):
     with pytest.raises(HierarchyError, match=f"'{code}' is taken at level '{level}'; choose"):
         country.with_outside(code)
-
-
-def test_the_order_of_rows_does_not_matter(country):
-    order = [3, 1, 5, 0, 2, 4]
-    shuffled = {name: [codes[i] for i in order] for name, codes in COUNTRY.items()}
-    again = Hierarchy.read(shuffled)
-    assert again == country
-    assert hash(again) == hash(country)
-    assert again.fingerprint == country.fingerprint
 
 
 @pytest.mark.parametrize(

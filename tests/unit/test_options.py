@@ -64,20 +64,6 @@ def test_texts_are_parsed_and_groups_are_made():
     assert values["several"] == [(1, "x"), (2, "x")]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((), "give TABLE"),
-        (("t", "--sizes", "1,x"), "--sizes must be numbers with commas between them, got '1,x'"),
-        (("t", "--named", "a"), "--named must be NAME=VALUE, got 'a'"),
-        (("t", "--named", "a=1", "--named", "a=2"), "names 'a' twice"),
-    ],
-)
-def test_what_cannot_be_read_is_refused(arguments, message):
-    with pytest.raises(InftdaError, match=message):
-        given(*arguments)
-
-
 def test_help_is_in_panels_and_leaves_out_what_concerns_python():
     text = shown.get_help(click.Context(shown))
     assert text.index("Options:") < text.index("More:") < text.index("--right")
@@ -119,21 +105,6 @@ def test_whatever_decides_about_a_release_can_be_tried_out(name):
         "not_private_seed", "ledger", "dataset", "quiet", "allow_large_delta",
     }  # fmt: skip
     assert release - of_this_release <= other
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (("--size", 1, "--size", 2), "--size is given twice"),
-        (("--size=1", "--size=1"), "--size is given twice"),
-        (("--on", "--off"), "--on/--off is given twice"),
-        (("--loud", "--loud"), "--loud is given twice"),
-        (("--sizes", "1", "--sizes", "2"), "--sizes is given twice"),
-    ],
-)
-def test_an_option_of_one_value_is_given_once(more, said):
-    with pytest.raises(click.UsageError, match=f"{said}; give it once"):
-        given("t", *more)
 
 
 @pytest.fixture

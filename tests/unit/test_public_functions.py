@@ -22,11 +22,6 @@ def made(tmp_path_factory):
     return inftda.release(FLOWS, AREAS, epsilon=1, delta=1e-6, out=out)
 
 
-@pytest.fixture(scope="module")
-def folder(made):
-    return made.table.parent
-
-
 def test_a_word_can_be_called_whatever_was_loaded_before():
     named = ["plan", "release", "verify", "evaluate", "report"]
     code = (
@@ -56,12 +51,6 @@ def test_a_plan_needs_areas_or_sizes():
     assert inftda.plan(sizes=[2, 3], epsilon=1, delta=1e-6).errors == by_areas.errors
     with pytest.raises(InftdaError, match="either sizes or files"):
         inftda.plan(AREAS, sizes=[2, 3], epsilon=1, delta=1e-6)
-
-
-def test_a_release_is_given_as_it_is_or_by_its_folder(made, folder):
-    assert inftda.open_release(made) is made
-    assert "areas match the manifest" in inftda.verify(folder)
-    assert inftda.evaluate(folder, FLOWS).levels == inftda.evaluate(made, FLOWS).levels
 
 
 def test_a_comparison_is_written_with_its_page(made, tmp_path):

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import inftda
-from inftda.errors import BudgetError, InftdaError, IngestError, PrivacyError, TreeError
+from inftda.errors import BudgetError, InftdaError, IngestError
 from inftda.noise.bits import SeededSource
 from inftda.pipeline import release
 from inftda.privacy.budget import Budget
@@ -25,7 +25,6 @@ from inftda.reading import Columns, read_leaves
 from inftda.reading.truth import Truth
 
 AREAS = {"region": ["N", "N", "S", "S"], "town": ["01", "02", "03", "04"]}
-MODES = {"kind": ["road", "road", "rail"], "mode": ["car", "bus", "train"]}
 TRUTH = {("01", "02"): 300, ("01", "04"): 20, ("03", "03"): 77, ("04", "01"): 1}
 FLOWS = pa.table(
     {
@@ -52,40 +51,6 @@ def publish(flows=FLOWS, areas=AREAS, **options):
     assert made.manifest.total == sum(cells(made).values())
     assert made.manifest.n_flows == len(cells(made))
     return made
-
-
-def test_a_release_with_next_to_no_noise_is_the_truth():
-    made = publish()
-    assert cells(made) == TRUTH
-    assert made.flows("region", "region").to_pylist() == [
-        {"origin": "N", "destination": "N", "flow": 300},
-        {"origin": "N", "destination": "S", "flow": 20},
-        {"origin": "S", "destination": "N", "flow": 1},
-        {"origin": "S", "destination": "S", "flow": 77},
-    ]
-
-
-@pytest.mark.parametrize(
-    ("options", "problem", "says"),
-    [
-        ({"areas": None}, TreeError, "give areas"),
-        ({"areas": None, "axis": {"origin": AREAS}}, TreeError, "destination"),
-        ({"areas": None, "axis": {"destination": AREAS}}, TreeError, "origin"),
-        ({"order": ["origin"]}, TreeError, "the order names"),
-        ({"order": ["mode"] * 4}, TreeError, "the order names the axis 'mode'"),
-        ({"axis": {"flow": MODES}}, TreeError, "must not be called"),
-        ({"axis": {"Grade": MODES}}, TreeError, "columns of what is released are called estimate,"),
-        ({"columns": Columns(unplaceable="drop")}, PrivacyError, "substitute"),
-        ({"flows": {"origin": ["01"]}}, IngestError, "destination"),
-        ({"flows": 3}, IngestError, "int"),
-        ({"flows": FLOWS.slice(0, 0)}, IngestError, "no rows"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_and_leaves_nothing(tmp_path, options, problem, says):
-    given = {"flows": FLOWS, "areas": AREAS, **BUDGET, **options}
-    with pytest.raises(problem, match=says):
-        release(out=tmp_path / "out", **given)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_was_asked_for_is_checked_before_the_table_is_read(tmp_path):
@@ -182,15 +147,6 @@ def test_the_default_source_is_secure_and_never_the_same():
     made = [release(FLOWS, AREAS, rho="1/1000") for _ in range(3)]
     assert all(one.manifest.private for one in made)
     assert cells(made[0]) != cells(made[1]) or cells(made[1]) != cells(made[2])
-
-
-def test_a_release_in_memory_and_one_in_a_folder_are_the_same(tmp_path):
-    seeded = {"source": SeededSource(5), **BUDGET}
-    memory = release(FLOWS, AREAS, **seeded)
-    folder = release(FLOWS, AREAS, out=str(tmp_path / "out"), **seeded)
-    assert memory.manifest == folder.manifest
-    assert memory.flows().equals(folder.flows())
-    assert cells(memory.save(tmp_path / "saved")) == cells(inftda.open_release(tmp_path / "out"))
 
 
 def test_a_release_is_charged_before_anything_is_drawn(tmp_path, monkeypatch):

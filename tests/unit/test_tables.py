@@ -161,33 +161,6 @@ def test_text_that_cannot_be_read_gets_a_reason(tmp_path, content, message):
         read_text(tmp_path, content)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("plain.csv.gz", TEXT.encode()),
-        ("cut.csv.gz", gzip.compress(TEXT.encode() * 50, mtime=0)[:40]),
-        ("text.parquet", TEXT.encode()),
-    ],
-)
-def test_a_file_that_is_not_what_its_name_says_is_named(tmp_path, name, content):
-    with pytest.raises(HierarchyError, match=rf"cannot read .*{name}.*areas table"):
-        read_text(tmp_path, content, name)
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("nowhere.csv", r"no file .*nowhere\.csv.*areas table.*check"),
-        ("", "no file"),
-        ("areas.ods", r"areas\.ods.*use one of \.csv.*\.parquet.*\.xlsx"),
-    ],
-)
-def test_a_path_that_is_no_table_is_named(tmp_path, name, says):
-    (tmp_path / "areas.ods").touch()
-    with pytest.raises(HierarchyError, match=says):
-        read(tmp_path / name)
-
-
 @pytest.mark.parametrize("source", [None, 7, [{"town": "1"}]])
 def test_what_is_no_table_is_refused_with_what_would_be_one(source):
     with pytest.raises(HierarchyError, match=r"areas table is a .*CSV, Parquet, .*pandas"):

@@ -88,14 +88,6 @@ def test_when_one_end_is_used_up_the_other_goes_on():
     assert tree.order == (DESTINATION, ORIGIN, DESTINATION, DESTINATION)
 
 
-def test_levels_know_their_sizes():
-    tree = Tree.destination_first(AREAS)
-    assert [level.index for level in tree.levels] == list(range(7))
-    assert [level.n_nodes for level in tree.levels] == [1, 2, 4, 6, 9, 18, 36]
-    assert [level.max_children for level in tree.levels[1:]] == [2, 2, 2, 2, 3, 3]
-    assert tree.depth == 6
-
-
 def test_the_root_is_one_node_that_no_step_leads_to():
     root = Tree.destination_first(AREAS).levels[0]
     assert (root.n_nodes, root.refined, root.is_trivial) == (1, None, False)

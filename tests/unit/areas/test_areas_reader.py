@@ -60,11 +60,6 @@ def test_files_are_read_as_tables_are(tmp_path):
     check_table(read_areas(tmp_path / "areas.csv"))
 
 
-def test_a_table_of_names_alone_is_a_table_of_codes():
-    assert read_areas({"name": ["Aix", "Bourg"]}).level_names == ("name",)
-    assert read_areas({"town": ["1"], "town_name": ["Aix"]}).level_names == ("town",)
-
-
 def test_places_make_no_difference_to_equality_and_survive_an_outside_area():
     areas = read_areas(TABLE, levels=["region", "code"])
     plain = inftda.Hierarchy.read({"region": list("NNS"), "code": ["001", "002", "003"]})
@@ -167,14 +162,6 @@ def test_a_column_of_outlines_is_polygons():
     areas = read_areas(table)
     assert shapely.from_wkb(areas.places.outlines[0].as_py()).equals(SQUARE["a"])
     assert areas.places.lon.tolist() == [0.5, 1.5]
-
-
-def test_areas_without_a_polygon_are_areas_all_the_same():
-    frame = FRAME.copy()
-    frame.loc[0, "geometry"] = None
-    areas = read_areas(frame, levels=["region", "zone"])
-    assert areas.places.outlines.null_count == 1
-    assert np.isnan(areas.places.lon[0])
 
 
 def frame_with(shape, **columns):

@@ -152,21 +152,6 @@ def test_formulas_are_disarmed_unless_asked_otherwise(exported, hostile, frictio
     assert frictionless.validate(str(folder / "datapackage.json")).valid
 
 
-@WITH_AND_WITHOUT
-def test_tables_join_to_their_zones(exported, country, source):
-    pandas = pytest.importorskip("pandas")
-    released = getattr(country, source)
-    folder = exported("csv", source=released)
-    flows = pandas.read_csv(folder / "flows-3-municipality.csv", dtype={0: str, 1: str})
-    known = ["low", "high", "grade"] if source == "release" else []
-    assert list(flows.columns) == ["origin", "destination", "flow", *known]
-    keys = zip(flows["origin"], flows["destination"], strict=True)
-    assert dict(zip(keys, flows["flow"], strict=True)) == sums(released, "municipality")
-    zones = pandas.read_csv(folder / "zones-3-municipality.csv", dtype={0: str})
-    assert list(zones.columns) == ["code", "name", "lon", "lat"]
-    assert {*flows["origin"]} <= {*zones["code"]}
-
-
 def test_openmatrix_reads_a_matrix_of_each_level(exported, country):
     openmatrix = pytest.importorskip("openmatrix")
     folder = exported("omx")

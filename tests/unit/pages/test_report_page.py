@@ -1,6 +1,5 @@
 """The public page and the confidential one: well formed, harmless, marked, and true."""
 
-import re
 import stat
 from dataclasses import replace
 
@@ -14,7 +13,6 @@ from inftda.pages.report import report
 from inftda.pipeline import release
 from inftda.privacy.risk import PRECEDENTS, risk_of
 from inftda.privacy.unit import Unit
-from inftda.publication.reliability import use_notes
 from inftda.publication.summary import level_rows
 from inftda.reading import Columns
 from inftda.reading.truth import Truth
@@ -50,14 +48,6 @@ def test_a_release_made_with_a_seed_is_marked(page, od):
         assert (risk in words) == (not is_marked), "a seed gives no guarantee"
 
 
-@pytest.mark.parametrize("name", ["three_axes", "one_axis"])
-def test_tables_without_trips_have_cells_and_no_trips_pairs_or_areas(page, request, name):
-    words = Markup(page(request.getfixturevalue(name))).words
-    assert re.search(r"entries by (disease|kind) \(3\)", words)
-    assert "a cell that is missing from the table" in words
-    assert not re.search(r"\b(pairs?|trips)\b", words)
-
-
 @pytest.mark.parametrize(
     "choice",
     [
@@ -81,15 +71,6 @@ def test_the_guarantee_states_the_numbers_of_the_manifest(page, country, choice)
     is_public = "The overall total is the true one" in words
     assert is_public == plan.unit.root_is_public
     assert ("What was counted:" in words) == ("columns" in choice)
-
-
-def test_the_numbers_come_first_then_their_accuracy_then_the_guarantee(page, od):
-    found = Markup(page(od))
-    sections = [a["id"] for tag, a in found.seen if tag == "section"]
-    assert sections == ["explore", "accuracy", "guarantee", "technical"]
-    for words in use_notes(od):
-        assert f"{words[:1].upper()}{words[1:]}." in found.words
-    assert f"At the finest level {od.uses[-1].describe()}." in found.words
 
 
 def test_every_level_has_its_noise_and_what_is_guaranteed(page, od):

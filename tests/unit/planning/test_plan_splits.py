@@ -61,17 +61,3 @@ def test_with_an_accuracy_that_is_wanted_other_splits_have_the_budget_that_was_f
     budget = {"rho": found.plan.rho} if delta is None else {"epsilon": found.plan.epsilon}
     alone = plan(sizes=SIZES, delta=delta, split="uniform", **budget)
     assert found.splits[2].guaranteed[0] == alone.errors[alone.plan.levels[0].index]
-
-
-def test_the_card_has_a_line_for_each():
-    found = plan(sizes=SIZES, **BUDGETS[0])
-    card = found._repr_html_()
-    assert "coarsest 95 %" in card
-    for one in found.splits:
-        assert one.risk.figures[0] in card
-
-
-def test_they_are_planned_only_when_they_are_looked_at():
-    found = plan(sizes=SIZES, **BUDGETS[0])
-    assert "splits" not in vars(found)
-    assert found.splits is found.splits

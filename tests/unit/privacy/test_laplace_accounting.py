@@ -110,7 +110,9 @@ def losses_of_changes(cells):
     loss, chance = np.zeros(1), np.ones(1)
     for noise, change in cells:
         more, odds = losses_of(noise, change)
-        loss, chance = np.add.outer(loss, more).ravel(), np.outer(chance, odds).ravel()
+        sums = np.round(np.add.outer(loss, more).ravel(), 12)
+        loss, inverse = np.unique(sums, return_inverse=True)
+        chance = np.bincount(inverse, np.outer(chance, odds).ravel())
     return loss, chance
 
 

@@ -1,7 +1,6 @@
 """Sums over areas, against grouping the rows by hand."""
 
 import itertools
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -20,7 +19,6 @@ from small_release import (
 )
 
 from inftda.errors import ReleaseError
-from inftda.publication.parquet import write_flows
 from inftda.publication.query import sum_flows
 from inftda.publication.release import Release
 from inftda.tree import Axis, Tree
@@ -34,21 +32,6 @@ CROSSES = [
 
 
 FINEST = {"origin": "town", "destination": "city"}
-
-
-@pytest.fixture(params=["in memory", "a file", "a file of a strange name"])
-def stored(request, tmp_path):
-    """Puts the table of a release where it may have it."""
-
-    def store(tree, rows):
-        made = Release(manifest_of(tree, rows), tree, table_of(tree, rows))
-        if request.param == "in memory":
-            return made
-        (folder := tmp_path / ("out" if request.param == "a file" else "flo?ws' [1]*")).mkdir()
-        write_flows(folder / "flows.parquet", tree, made.leaves())
-        return replace(made, table=folder / "flows.parquet")
-
-    return store
 
 
 def summed(tree, rows, asked):
@@ -72,14 +55,6 @@ def test_every_cross_of_levels_is_the_sum_of_the_finest_flows(tree, levels):
     }
     keys = [tuple(listed[name].index(row[name]) for name in shown) for row in found.to_pylist()]
     assert keys == sorted(keys), "answers come in the order of the areas"
-
-
-@pytest.mark.parametrize("levels", [{}, {"origin": "region", "destination": "city"}])
-def test_it_does_not_matter_where_the_flows_are_kept(stored, levels):
-    rows = rows_of(OD)
-    kept = {name: levels.get(name, "all") for name in FINEST}
-    found = stored(OD, rows).flows(level=kept)
-    assert as_dict(found) == grouped(OD, rows, kept)
 
 
 @pytest.mark.parametrize(
@@ -109,25 +84,6 @@ def test_only_flows_between_the_named_areas_are_counted(where, origins, destinat
     if not levels:  # one row, and the sum of no flows is 0
         expected = expected or {(): 0}
     assert found == expected
-
-
-@pytest.mark.parametrize(
-    ("hierarchy", "name", "level", "code"),
-    [
-        (HOME, "S", 1, "S"),
-        (HOME, "s2", 2, "s2"),
-        (HOME, "010", 3, "010"),
-        (HOME, "town:1", 3, "1"),
-        (HOME, "3", 1, "3"),  # the region and its only town are the same area
-        (HOME, "town:3", 3, "3"),
-        (ABROAD, "state:A", 1, "A"),
-        (ABROAD, "city:A", 2, "A"),
-    ],
-)
-def test_an_area_is_found_by_its_code_or_by_level_and_code(hierarchy, name, level, code):
-    found, area = find_area(Axis("origin", hierarchy), name)
-    assert found == level
-    assert hierarchy.codes(level)[area].as_py() == code
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """A release as its users have it: flows at any level, in any format, saved and opened again."""
 
-import json
 import shutil
 import sys
 from dataclasses import replace
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from small_release import HEALTH, OD, as_dict, grouped, make_release
 
+from edited_folders import restate
 from inftda.errors import MissingExtraError, ReleaseError
 from inftda.publication.release import open_release
 from inftda.publication.verify import verify
@@ -28,30 +28,6 @@ MODES = Tree.build(
     ],
     ["origin", "mode", "destination", "mode"],
 )
-
-
-def test_flows_from_and_to_areas_of_any_level():
-    """All crosses of levels and areas are tested where they are summed up."""
-    release, rows = make_release(OD)
-    expected = grouped(
-        OD, rows, {"origin": "region", "destination": "city"},
-        kept=lambda cell: cell[0] in {"1", "2", "001", "002"} and cell[1] in "xy",
-    )  # fmt: skip
-    here, there = ["S", "n1"], "state:A"
-    by_axis = {"where": {"origin": here, "destination": there}}
-    for areas in ({"from_": here, "to": there}, by_axis):
-        assert as_dict(release.flows("region", "city", **areas)) == expected
-
-
-def test_levels_and_areas_of_other_tables_go_by_the_name_of_the_axis():
-    release, rows = make_release(HEALTH)
-    disease, sex = (axis.name for axis in HEALTH.axes)
-    found = release.flows(level={disease: "chapter", sex: "all"}, where={sex: "f"})
-    expected = grouped(HEALTH, rows, {disease: "chapter"}, kept=lambda cell: cell[1] == "f")
-    assert as_dict(found) == expected
-    assert as_dict(release.flows(where={sex: "m"})) == {
-        cell: flow for cell, flow in rows.items() if cell[1] == "m"
-    }
 
 
 FINEST = {"origin": "town", "destination": "town", "mode": "mode"}
@@ -98,25 +74,6 @@ def test_an_axis_named_twice_is_refused(arguments):
         release.flows(**arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"origin_level": "galaxy"}, "no level 'galaxy'"),
-        ({"from_": "Atlantis"}, "no area 'Atlantis'"),
-        ({"from_": ["N", "Atlantis"]}, "no area 'Atlantis'"),
-        ({"to": "A"}, "more than one area: state:A; city:A in state B"),
-        ({"to": "city:N"}, "no area 'N'"),
-        ({"level": {"mode": "all"}}, "no axis 'mode'"),
-        ({"where": {"mode": "car"}}, "no axis 'mode'"),
-        ({"as_": "excel"}, "for flows 'geopandas'"),
-    ],
-)
-def test_what_a_release_does_not_have_is_told(arguments, says):
-    release, _ = make_release(OD)
-    with pytest.raises(ReleaseError, match=says):
-        release.flows(**arguments)
-
-
 @pytest.mark.parametrize("factor", [-1, 2**55])
 def test_flows_that_no_release_has_are_refused(factor):
     made, _ = make_release(OD)
@@ -137,6 +94,8 @@ def test_flows_come_as_arrow_pandas_or_polars():
     assert pandas.to_dict("records") == polars.to_dicts() == arrow.to_pylist()
     assert str(pandas.flow.dtype) == "int64"
     assert polars.schema["flow"] == pl.Int64
+    with pytest.raises(ReleaseError, match="for flows 'geopandas'"):
+        release.flows(as_="excel")
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
@@ -169,13 +128,6 @@ def test_an_opened_release_can_be_saved_elsewhere_and_in_place(tmp_path):
     list(verify(tmp_path / "second"))
 
 
-def edit(folder, change):
-    path = folder / "manifest.json"
-    data = json.loads(path.read_text())
-    change(data)
-    path.write_text(json.dumps(data, indent=2) + "\n")
-
-
 @pytest.fixture
 def saved(tmp_path):
     make_release(OD)[0].save(tmp_path / "out")
@@ -187,7 +139,7 @@ def saved(tmp_path):
 )
 def test_a_manifest_cannot_make_us_read_another_file(saved, name):
     shutil.copy(saved / "areas-1.csv", saved.parent / "areas-1.csv")  # the right areas, elsewhere
-    edit(saved, lambda data: data["axes"][0].update(file=name))
+    restate(saved, lambda data: data["axes"][0].update(file=name))
     with pytest.raises(ReleaseError, match="not that of a release"):
         open_release(saved)
 

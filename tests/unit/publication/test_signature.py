@@ -1,7 +1,9 @@
 """Signatures: a wrong key, a changed byte and a missing signature are refused in words."""
 
+import shutil
 import stat
 import subprocess
+from contextlib import chdir
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -16,14 +18,22 @@ TRIPS = {"origin": ["1", "2"] * 90, "destination": ["2", "3"] * 90}
 BUDGET = {"epsilon": 2, "delta": 1e-6}
 
 
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory):
+    """A folder with two pairs of keys and a signed release."""
+    folder = tmp_path_factory.mktemp("signed")
+    with chdir(folder):
+        for name in ("office", "other"):
+            assert run(["keygen", f"{name}.pem"]) == 0
+        inftda.release(TRIPS, AREAS, **BUDGET, out="release", sign="office.pem")
+    return folder
+
+
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    """The current folder, with two pairs of keys and a signed release."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("office", "other"):
-        assert run(["keygen", f"{name}.pem"]) == 0
-    inftda.release(TRIPS, AREAS, **BUDGET, out="release", sign="office.pem")
-    return tmp_path
+def place(signed, tmp_path, monkeypatch):
+    """A copy of it, which is the current folder."""
+    monkeypatch.chdir(shutil.copytree(signed, tmp_path / "place"))
+    return tmp_path / "place"
 
 
 def test_a_signed_release_says_who_published_it(place):

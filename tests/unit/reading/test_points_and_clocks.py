@@ -121,16 +121,6 @@ def test_a_time_stamp_is_what_the_clock_shows_there(text):
         assert found == ([] if expected is None else [expected])
 
 
-def test_every_hour_and_day_has_its_area():
-    stamps = [
-        dt.datetime(2026, 5, day, hour)  # noqa: DTZ001 - as the clock shows it
-        for day in range(4, 18)
-        for hour in range(24)
-    ]
-    found = counted({"at": stamps}, (HOUR, WEEKDAY), hour="at", weekday="at")
-    assert found == {(hour, day): 2 for hour in range(24) for day in range(7)}
-
-
 REFUSED = {
     "a time zone": (
         {"at": pa.array(STAMPS, pa.timestamp("us", "UTC"))}, {"hour": "at"},

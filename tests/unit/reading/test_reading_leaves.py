@@ -1,7 +1,6 @@
 """Reading: trips and flows, unplaceable rows, bad counts, options that break the privacy unit."""
 
 import re
-import traceback
 
 import numpy as np
 import pyarrow as pa
@@ -46,21 +45,6 @@ def test_an_axis_and_the_person_are_never_taken_for_counts(read, towns):
     table = {"origin": ["001"], "value": ["002"], "n": ["a"]}
     axes = [("origin", towns), ("value", towns)]
     assert read(table, axes=axes, person="n", unit=Unit()) == {("001", "002"): 1}
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({}, "by column 'count'"),
-        ({"count": "n"}, "by column 'n'"),
-        ({"count": None}, "every row as one"),
-    ],
-)
-def test_it_is_said_what_a_row_was_taken_for(read, options, said):
-    heard = []
-    table = {"origin": ["001"], "destination": ["002"], "count": [5], "n": [7]}
-    read(table, say=heard.append, **options)
-    assert heard == [said]
 
 
 @pytest.mark.parametrize("unit", [Unit("add-remove", trips=5), Unit(trips=5)])
@@ -160,11 +144,6 @@ def test_leaves_have_the_dtypes_the_engine_expects_and_no_zeros(towns):
     assert leaves.value.dtype == np.int64
     assert leaves.value.tolist() == [5]
     assert [axis.tolist() for axis in leaves.areas] == [[2], [0]]
-
-
-def test_leaves_do_not_print_what_they_hold(towns):
-    leaves = read_leaves(FLOWS, Columns(), (Axis("origin", towns), Axis("destination", towns)))
-    assert repr(leaves) == "Cells(2 axes)"
 
 
 # --- rows that cannot be placed
@@ -311,15 +290,6 @@ def test_totals_beyond_what_sums_can_hold_are_an_error_within_one_leaf_and_over_
             read(make(different | {"count": [many, many]}))
     just_fits = different | {"count": [half, half]}
     assert sum(read(make(just_fits)).values()) == 2**43
-
-
-def test_no_message_or_traceback_quotes_a_count_or_a_person(read):
-    table = {**TRIPS, "count": ["31337", "-31337", "bogus31337"], "who": ["id31337"] * 3}
-    for options in ({}, {"person": "who", "unit": ADD_REMOVE}):
-        with pytest.raises(IngestError) as error:
-            read(table, **options)
-        assert "31337" not in "".join(traceback.format_exception(error.value))
-        assert error.value.__context__ is None
 
 
 # --- columns

@@ -111,13 +111,6 @@ def test_parquet_columns_are_found_by_exact_name_beside_nested_ones(read, tmp_pa
     assert read(write(tmp_path / "a.parquet", columns)) == EXPECTED
 
 
-def test_parquet_with_a_column_twice_is_refused(read, tmp_path):
-    table = pa.table([["001"], ["002"], ["003"]], names=["origin", "origin", "destination"])
-    pq.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(IngestError, match="2 columns 'origin'"):
-        read(tmp_path / "a.parquet")
-
-
 @pytest.mark.parametrize("damage", ["cut", b"hello", b""])
 def test_a_damaged_parquet_file_is_one_clear_error(read, tmp_path, damage):
     path = write(tmp_path / "a.parquet")

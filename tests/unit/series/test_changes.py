@@ -257,16 +257,6 @@ def series(tmp_path):
     return folder
 
 
-def test_a_series_is_all_releases_of_a_folder_in_order(series):
-    opened = inftda.open_series(series)
-    assert list(opened.editions) == ["2024-01", "2024-02", "2024-03"]
-    flows = opened.flows("all", "region")
-    assert flows.column_names[0] == "edition"
-    one = opened.editions["2024-02"].flows("all", "region")
-    middle = flows.filter(np.array(flows["edition"].to_pylist()) == "2024-02")
-    assert middle.drop_columns("edition").to_pylist() == one.to_pylist()
-
-
 def test_a_series_needs_editions_that_differ_and_fit_together(series, tmp_path):
     edition(BEFORE, 9, out=series / "again", edition="2024-01", unit=Unit("add-remove"))
     with pytest.raises(ReleaseError, match=r"two releases .* '2024-01'"):
