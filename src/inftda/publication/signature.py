@@ -6,6 +6,7 @@ tool can check it.
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -94,8 +95,11 @@ def sign(folder: Path, key: Ed25519PrivateKey) -> None:
     (folder / SIGNATURE_FILE).write_bytes(signature)
 
 
-def check_signature(folder: Path, key: str | Path | None) -> str:
-    """Check the signature with a public key, if one is given; return the result in words."""
+def check_signature(folder: Path, key: str | Path | None, say: Callable[[str], object]) -> str:
+    """Check the signature with a public key, if one is given; return the result in words.
+
+    A signature that cannot be checked is no check that passed; `say` is told about it.
+    """
     if not is_plain(folder / MANIFEST_FILE):
         return ""  # `open_release` reports other problems
     file = folder / SIGNATURE_FILE
@@ -103,7 +107,9 @@ def check_signature(folder: Path, key: str | Path | None) -> str:
     if is_signed and (not is_plain(file) or file.stat().st_size != SIZE):
         raise ReleaseError(f"{SIGNATURE_FILE} is not a signature of {SIZE} bytes; {GET_AGAIN}")
     if key is None:
-        return "a signature is there; only `key=` checks it" if is_signed else ""
+        if is_signed:
+            say("the signature was not checked; give the public key of the publisher (`key=`)")
+        return ""
     public = read_public_key(key)
     if not is_signed:
         raise ReleaseError(

@@ -64,7 +64,9 @@ def verify(
     ] = None,
     on_message: Annotated[
         Callable[[str], object] | None,
-        Doc("Receives warnings about sums that do not fit, although the release is valid."),
+        Doc(
+            "Receives warnings: sums do not fit, or a signature was not checked for lack of a key."
+        ),
     ] = None,
 ) -> tuple[str, ...]:
     """Check a release without trusting who made it: guarantee, files, and published tables.
@@ -98,7 +100,7 @@ def verify(
 def _checks(
     folder: Path, key: str | Path | None, say: Callable[[str], object], others: Sequence[str]
 ) -> Iterator[str]:
-    if words := check_signature(folder, key):
+    if words := check_signature(folder, key, say):
         yield words
     release = open_release(folder)
     yield _check_inventory(release, folder, others)

@@ -72,7 +72,7 @@ def checked_delta(delta: Fraction | float | str) -> float:
     if not MIN_DELTA <= value < 1:
         raise PrivacyError(
             f"delta must be at least {MIN_DELTA:g} and below 1, got {delta}; "
-            "choose it far below 1 / number of people"
+            "choose it far below 1 / number of people, or 0 with `epsilon=`"
         )
     return value
 
