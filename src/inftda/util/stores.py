@@ -179,8 +179,8 @@ class _Store:
         if scheme not in STORES:
             raise error(
                 f"addresses that start with {scheme}:// are not known; use {known}, {_HTTPS}:// or "
-                "a path of this machine; a database needs `sql=` and `database=`, and Spark reads "
-                "Parquet files where they are (`engine='spark'`)"
+                "a path of this machine, or let Spark read Parquet files (`engine='spark'`); a "
+                "database needs `sql=` and `database=`"
             )
         user, at, host = parts.netloc.rpartition("@")
         if parts.query or parts.fragment or ":" in user or (at and scheme in {"s3", "gs"}):
