@@ -32,6 +32,8 @@ MOST_RMS, MOST_RMS_OF_FEW, FEW_CELLS, MOST_BEYOND = 1.15, 1.5, 20, 0.007
 #: Largest probability that noise alone makes a table misfit.
 FALSE_ALARM: Final = 1e-4
 _SURPRISE: Final = -math.log(FALSE_ALARM)
+#: Values that are compared at once; they stay in the cache.
+_AT_ONCE: Final = 1 << 18
 
 
 class TableFit(NamedTuple):
@@ -105,7 +107,8 @@ def table_fits(
     """
     agreement = Agreement(tree, areas, values)
     for table in measured.tables:
-        agreement.compare(table)
+        for first in range(0, len(table.value), _AT_ONCE):
+            agreement.compare(table.take(slice(first, first + _AT_ONCE)))
     return agreement.fits()
 
 
