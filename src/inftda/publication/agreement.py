@@ -152,10 +152,9 @@ def _summed(key: Ints, values: Ints) -> tuple[Ints, Ints]:
     if (key[1:] < key[:-1]).any():
         order = np.argsort(key, kind="stable")  # quick for keys that are nearly in order
         key, values = key[order], values[order]
-    is_first = np.diff(key, prepend=-1) != 0
-    if is_first.all():
+    first = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+    if len(first) == len(key):
         return key, values
-    first = np.flatnonzero(is_first)
     return key[first], np.add.reduceat(values, first)
 
 

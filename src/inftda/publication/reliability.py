@@ -119,11 +119,8 @@ def listed_note(totals: pa.Table) -> str:
 def misfits(release: "Release", fits: Iterable[TableFit] | None = None) -> list[TableFit]:
     """Tables whose published numbers disagree with the measurements.
 
-    Totals of areas are left out, because published totals follow the measurement.
-
-    Args:
-        release: the release.
-        fits: agreement with each table; by default with those that are published.
+    Totals of areas are left out, because published totals follow the measurement. `fits` are by
+    default those of the published tables.
     """
     if fits is None:
         fits = release.fits if release.published_tables() else ()
@@ -285,7 +282,7 @@ def level_uses(release: "Release") -> tuple[LevelUse, ...]:
     planned = {level.index for level in release.manifest.plan.levels} - {0}
     words = "flows" if release.tree.is_od else "cells", release.manifest.counts
     known = release.intervals() if release.has_measurements else None
-    sums = level_sums(release.tree, *release.leaves())
+    sums = level_sums(release.tree, *release.leaves()) if known is None else known.nodes
     found = [level_use(*one, known, words) for one in sums if one[0].index in planned]
     return tuple(reversed(found))
 
