@@ -340,7 +340,7 @@ def _tell_misfits(made: Release, drawn: Outcome, tell: Notified) -> None:
     agreement = Agreement(made.tree, drawn.leaves.areas, drawn.leaves.value)
     for one in drawn.noisy:
         agreement.compare(noisy_table(one))
-    for words in misfit_warnings(replace(made, known_fits=agreement.fits())):
+    for words in misfit_warnings(made, agreement.fits()):
         tell(words)
 
 

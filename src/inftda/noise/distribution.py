@@ -223,8 +223,7 @@ class Noise:
         if most >= len(off):
             return _laplace_squares(off, scale)
         known = _laplace_squares(np.arange(most + 1.0), scale)  # few numbers, which many share
-        squares: NDArray[np.float64] = known[np.minimum(np.abs(off), most).astype(np.int64)]
-        return squares
+        return np.asarray(known[np.minimum(np.abs(off), most).astype(np.int64)])
 
     def __str__(self) -> str:
         if self.is_laplace:
@@ -276,13 +275,18 @@ def _gaussian_half_width(sigma: float, missed: float) -> int:
     return int(np.argmax(beyond <= missed * (beyond[0] + weight[0])))
 
 
+@cache
+def _rarity() -> NDArray[np.float64]:
+    """Normal quantiles, and minus the logarithm of how often each is exceeded."""
+    normal = np.linspace(0, _FURTHEST["gaussian"] / 2, 2048)
+    return np.stack([normal, [-math.log(math.erfc(z / math.sqrt(2))) for z in normal]])
+
+
 def _laplace_squares(off: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
     """Return squares of the normal quantiles that are exceeded as often as these by the noise."""
-    normal = np.linspace(0, _FURTHEST["gaussian"] / 2, 2048)
-    rarity = np.array([-math.log(math.erfc(z / math.sqrt(2))) for z in normal])
+    normal, rarity = _rarity()
     rare = np.abs(off) / scale + math.log1p(math.exp(-1 / scale)) - math.log(2)
     # Beyond the last the square grows by 2 for each unit, as the logarithm of a bell curve does.
     beyond = 2 * np.maximum(rare - rarity[-1], 0)
-    found: NDArray[np.float64] = np.interp(rare, rarity, normal**2) + beyond
-    found[off == 0] = 0  # noise of at least 0 is certain
-    return found
+    # Noise of at least 0 is certain.
+    return np.where(off == 0, 0, np.interp(rare, rarity, normal**2) + beyond)

@@ -32,6 +32,8 @@ MOST_RMS, MOST_RMS_OF_FEW, FEW_CELLS, MOST_BEYOND = 1.15, 1.5, 20, 0.007
 #: Largest probability that noise alone makes a table misfit.
 FALSE_ALARM: Final = 1e-4
 _SURPRISE: Final = -math.log(FALSE_ALARM)
+#: Values that are compared at once; they stay in the cache.
+_AT_ONCE: Final = 1 << 18
 
 
 class TableFit(NamedTuple):
@@ -105,7 +107,8 @@ def table_fits(
     """
     agreement = Agreement(tree, areas, values)
     for table in measured.tables:
-        agreement.compare(table)
+        for first in range(0, len(table.value), _AT_ONCE):
+            agreement.compare(table.take(slice(first, first + _AT_ONCE)))
     return agreement.fits()
 
 
@@ -149,10 +152,9 @@ def _summed(key: Ints, values: Ints) -> tuple[Ints, Ints]:
     if (key[1:] < key[:-1]).any():
         order = np.argsort(key, kind="stable")  # quick for keys that are nearly in order
         key, values = key[order], values[order]
-    is_first = np.diff(key, prepend=-1) != 0
-    if is_first.all():
+    first = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+    if len(first) == len(key):
         return key, values
-    first = np.flatnonzero(is_first)
     return key[first], np.add.reduceat(values, first)
 
 

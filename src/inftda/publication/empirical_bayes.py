@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from inftda.noise.distribution import Noise
 from inftda.publication.measured import Ends, Floats
+from inftda.util.kernels import kernel
 
 Ints = NDArray[np.int64]
 #: Class of each cell, by number.
@@ -186,7 +187,7 @@ class Deconvolution:
         count, points = self._counts.astype(float), self._points
         found = self._likelihood * ((weight / self._seen[1]) @ self._bumps)[:, None]
         found /= found.sum(axis=0) + 1e-300
-        low, high = _shortest(found)
+        low, high = shortest_kernel(np.cumsum(found, axis=0))
         mean = count @ found
         variance = np.maximum((count**2) @ found - mean**2, 1e-6)
         noise = found[count < self.noise.sigma / 2].sum(axis=0)
@@ -276,17 +277,22 @@ class CellPosteriors:
         return np.asarray(table[kind, self.rule.place(noisy)])
 
 
-def _shortest(probability: Floats) -> tuple[Ints, Ints]:
-    """Find the shortest range of rows that leaves out at most `MISSED` of each column."""
-    n_rows, n_columns = probability.shape
-    below = np.vstack([np.zeros(n_columns), np.cumsum(probability, axis=0)])
-    low, high = np.zeros((2, n_columns), np.int64)
-    for column, one in enumerate(below.T):
-        end = np.searchsorted(one, one[:-1] + 1 - MISSED - 1e-9)
-        start = np.flatnonzero(end <= n_rows)
-        if not len(start):
-            high[column] = n_rows - 1
-            continue
-        best = start[np.argmin(end[start] - start)]
-        low[column], high[column] = best, end[best] - 1
+@kernel
+def shortest_kernel(below: Floats) -> tuple[Ints, Ints]:
+    """First and last row of the shortest range that leaves out at most `MISSED` of each column.
+
+    All rows if there is none. `below` has the sums of the probabilities of the rows up to each.
+    """
+    n_rows, n_columns = below.shape
+    low, high = np.zeros(n_columns, np.int64), np.full(n_columns, n_rows - 1)
+    for column in range(n_columns):
+        last, size = 0, n_rows
+        for first in range(n_rows):
+            least = (below[first - 1, column] if first else 0.0) + 1 - MISSED - 1e-9
+            while last < n_rows and below[last, column] < least:
+                last += 1
+            if last == n_rows:
+                break
+            if last - first < size:
+                size, low[column], high[column] = last - first, first, last
     return low, high

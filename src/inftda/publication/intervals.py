@@ -50,9 +50,9 @@ from inftda.util.kernels import kernel
 
 Ints = NDArray[np.int64]
 
-#: Classes of expected size, in standard deviations of the noise: ratio of consecutive classes.
-_FIRST_SIZE, _LAST_SIZE, _FACTOR = math.exp(-6), math.exp(4), 8.0
-_SIZES: Final = 1 + int(math.log(_LAST_SIZE / _FIRST_SIZE) / math.log(_FACTOR))
+#: Limits between classes of expected size, in standard deviations of the noise.
+_LIMITS: Final = tuple(math.exp(-6) * 8.0**number for number in range(1, 5))
+_SIZES: Final = len(_LIMITS) + 1
 #: Fewest cells of a class; a smaller one is joined with the next. Half as many within one area.
 _LEAST_CELLS: Final = 400
 #: Part of the noise of a sum outside of an interval that is stated as 95 %. It is larger than 5 %,
@@ -62,8 +62,8 @@ _MISSED_SUM: Final = 0.06
 _FEW: Final = 8
 #: Largest number of sums by several axes that are reconciled with measurements of several of them.
 _MOST_ROWS: Final = 1 << 16
-#: Rows whose intervals are computed at once, to save memory.
-_BLOCK: Final = 1 << 19
+#: Rows that are looked up at once; what is computed for them stays in the cache.
+_BLOCK: Final = 1 << 16
 #: Shares of additional dimensions may have a common error in all small cells: this part of the mean
 #: is its standard deviation.
 _SHARED_ERROR: Final = 0.5
@@ -139,10 +139,15 @@ class Intervals:
         return float(noise.mean()) if len(at) else 0.0
 
     @cached_property
+    def nodes(self) -> list[tuple[TreeLevel, Areas, Ints]]:
+        """Published numbers of each level of the tree, from `level_sums`."""
+        return list(level_sums(self._tree, *self._leaves))
+
+    @cached_property
     def _levels(self) -> "list[_LevelCells]":
         """Measured levels of the tree, coarse to fine."""
         found = list[_LevelCells]()
-        for (level, own, _), (_, above, count) in pairwise(level_sums(self._tree, *self._leaves)):
+        for (level, own, _), (_, above, count) in pairwise(self.nodes):
             if level.index in self._measured.levels and not level.is_trivial:
                 table = self._measured.level(level.index)
                 found.append(_LevelCells.of(level, table, own, (above, count)))
@@ -418,17 +423,24 @@ class _Rows:
         asked: grouping of each axis.
         groups: int32[rows] for each axis.
         row: int64[rows], position in the answer.
-        size: float64[rows], number of finest cells.
-        is_all: bool[rows], which rows are the overall total.
     """
 
     def __init__(self, asked: Sequence[Grouping], groups: Areas, row: Ints | None = None) -> None:
         self.asked, self.groups = asked, groups
         self.row = np.arange(len(groups[0])) if row is None else row
-        self.size = np.ones(len(groups[0]))
-        for axis, group in zip(asked, groups, strict=True):
-            self.size *= np.bincount(axis.group[axis.group >= 0], minlength=len(axis.codes))[group]
-        self.is_all = self.size == math.prod(float(len(axis.group)) for axis in asked)
+
+    @cached_property
+    def size(self) -> Floats:
+        """float64[rows], number of finest cells."""
+        pairs = zip(self.asked, self.groups, strict=True)
+        return np.asarray(np.prod([_sizes(of).astype(float)[group] for of, group in pairs], axis=0))
+
+    @cached_property
+    def is_all(self) -> NDArray[np.bool_]:
+        """bool[rows], which rows are the overall total."""
+        pairs = zip(self.asked, self.groups, strict=True)
+        is_whole = [(_sizes(of) == len(of.group))[group] for of, group in pairs]
+        return np.asarray(np.all(is_whole, axis=0))
 
     @cached_property
     def order(self) -> tuple[Ints, Ints]:
@@ -489,12 +501,13 @@ class _Rows:
 
     def alone(self, depths: Sequence[int]) -> tuple[Ints, Areas]:
         """Rows that are one area of each of these levels, and the areas."""
-        row = np.arange(len(self.row))
         single = [_single(axis, depth) for axis, depth in zip(self.asked, depths, strict=True)]
-        for of, group in zip(single, self.groups, strict=True):
+        row, groups = np.arange(len(self.row)), self.groups
+        for number, of in enumerate(single):
             if (of < 0).any():
-                row = row[of[group[row]] >= 0]
-        return row, tuple(of[group[row]] for of, group in zip(single, self.groups, strict=True))
+                which = np.flatnonzero(of[groups[number]] >= 0) if (of >= 0).any() else row[:0]
+                row, groups = row[which], tuple(group[which] for group in groups)
+        return row, tuple(of[group] for of, group in zip(single, groups, strict=True))
 
     def inside(self, table: NoisyTable) -> tuple[Ints, Ints]:
         """Pair rows with the cells of a table that lie in them as a whole."""
@@ -565,16 +578,19 @@ def _is_further(axis: Grouping) -> bool:
     return bool(axis.needed) and axis.name not in {ORIGIN, DESTINATION}
 
 
+def _sizes(axis: Grouping) -> Ints:
+    """int64[groups]: number of finest areas of each group."""
+    return np.bincount(axis.group[axis.group >= 0], minlength=len(axis.codes))
+
+
 def _single(axis: Grouping, depth: int) -> NDArray[np.int32]:
     """int32[groups]: the area of a level that equals a group; -1 if there is none."""
     group, n = axis.at(depth), len(axis.codes)
     area = np.flatnonzero(group >= 0)
-    leaves = axis.axis.hierarchy.leaves_under(depth)
     found = np.full(n, -1, np.int32)
     found[group[area]] = area
     is_one = np.bincount(group[area], minlength=n) == 1
-    size = np.bincount(axis.group[axis.group >= 0], minlength=n)
-    is_one &= leaves[found] == size
+    is_one &= axis.axis.hierarchy.leaves_under(depth)[found] == _sizes(axis)
     found[~is_one] = -1
     return found
 
@@ -692,13 +708,15 @@ class _LevelCells:
 
     def find(self, areas: Areas) -> Ints:
         """int64: the cell with these areas, -1 if there is none."""
-        if not len(self.key):
-            return np.full(len(areas[0]), -1)
-        parents = self.level.parents(areas)
-        key, axis = self.level.keys(parents), self.level.axis
-        at = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
-        cell = self.start[at] + areas[axis] - self.level.child_offsets[parents[axis]]
-        return np.where(self.key[at] == key, cell, -1)
+        found, axis = np.full(len(areas[0]), -1), self.level.axis
+        for first in range(0, len(found) if len(self.key) else 0, _BLOCK):
+            here = slice(first, first + _BLOCK)
+            parents = self.level.parents(part := [of[here] for of in areas])
+            key = self.level.keys(parents)
+            at = np.searchsorted(self.key[:-1], key)
+            cell = self.start[at] + part[axis] - self.level.child_offsets[parents[axis]]
+            np.copyto(found[here], cell, where=self.key[at] == key)
+        return found
 
     def ends(self, cell: Ints, number: Ints) -> Ends:
         """Intervals of some cells, given what is published."""
@@ -789,6 +807,8 @@ class _Sums:
 
     def take_cells(self, row: Ints, cells: "_LevelCells | _TotalCells", cell: Ints) -> None:
         """Set rows that equal one cell."""
+        if not len(row):
+            return
         self.is_known[row] = True
         self.variance[row] = cells.table.noise.sigma**2
         self.source[row], self.cell[row] = len(self.sources), cell
@@ -856,18 +876,15 @@ def _classified(
     Cells within one area, such as trips inside a town, are classes of their own.
     """
     area, value = table.areas[level.axis], table.value
-    n_areas = len(level.parent_area)
-    totals = np.bincount(area, value, n_areas)
-    counts = np.bincount(area, minlength=n_areas)
     code = np.empty(len(value), np.int8)
-    seen = np.zeros((2 * _SIZES, rule.n_bins), np.int64)
-    bins = rule.lowest, rule.bin
-    cells = (start, area, value, _within(level, table.areas))
-    classify_kernel(cells, (parent, totals, counts, table.noise.sigma), bins, code, seen)
-    n_within = np.count_nonzero(code >= _SIZES)
+    seen = np.zeros((2 * _SIZES, rule.n_bins + 1), np.int64)
+    cells = (start, area, value, _both_ends(level, table.areas))
+    known = (parent, len(level.parent_area), table.noise.sigma)
+    classify_kernel(cells, known, (rule.lowest, rule.bin), code, seen)
+    n_cells = seen.sum(axis=1).reshape(2, _SIZES)
+    n_within = n_cells[1].sum()
     kinds, kind, inside = np.zeros(2 * _SIZES, np.int8), 0, 0
-    sizes = np.bincount(code, minlength=2 * _SIZES).reshape(2, _SIZES).sum(axis=0)
-    for size, n in enumerate(sizes.tolist()):
+    for size, n in enumerate(n_cells.sum(axis=0).tolist()):
         kinds[size] = kind
         inside += n
         if inside >= _LEAST_CELLS:
@@ -877,26 +894,24 @@ def _classified(
     is_apart = n_within >= _LEAST_CELLS // 2
     kinds[_SIZES:] = kind + 1 if is_apart else kinds[:_SIZES]
     by_kind = np.zeros((kind + 1 + is_apart, rule.n_bins), np.int64)
-    np.add.at(by_kind, kinds, seen)
+    np.add.at(by_kind, kinds, seen[:, :-1])
     return kinds[code], CellPosteriors.of(rule, list(by_kind))
 
 
-def _within(level: TreeLevel, areas: Areas) -> NDArray[np.bool_]:
-    """bool: which cells lie within one area of the finest level that both ends have."""
-    names = [axis.name for axis in level.axes]
-    nothing = np.empty(0, bool)
-    if not {ORIGIN, DESTINATION} <= {*names}:
-        return nothing
-    ends = names.index(ORIGIN), names.index(DESTINATION)
-    depth = min(level.depths[end] for end in ends)
+def _both_ends(level: TreeLevel, areas: Areas) -> tuple[tuple[Any, Any], ...]:
+    """Both ends of the cells, and for each end its areas of the finest level that both have.
+
+    These are empty if the ends have no areas in common.
+    """
+    ends = [at for at, axis in enumerate(level.axes) if axis.name in {ORIGIN, DESTINATION}]
     hierarchies = [level.axes[end].hierarchy for end in ends]
-    if not depth or hierarchies[0] != hierarchies[1]:
-        return nothing
-    one, other = (
-        hierarchy.ancestor(level.depths[end], depth)[areas[end]]
+    depth = min((level.depths[end] for end in ends), default=0)
+    if len(ends) < len({ORIGIN, DESTINATION}) or not depth or hierarchies[0] != hierarchies[1]:
+        return ((areas[0], np.empty(0, np.int32)),) * 2
+    return tuple(
+        (areas[end], np.array(hierarchy.ancestor(level.depths[end], depth)))
         for hierarchy, end in zip(hierarchies, ends, strict=True)
     )
-    return np.asarray(one == other)
 
 
 @kernel
@@ -906,37 +921,40 @@ def classify_kernel(
     """Write classes of expected size, and count noisy values of each in bins.
 
     Args:
-        cells: slices of siblings, refined areas, noisy values, and whether cells lie
-            within one area, or nothing.
-        known: published numbers of parents, sums and numbers of the cells with each refined area,
-            and the standard deviation of the noise.
+        cells: slices of siblings, refined areas, noisy values, and `_both_ends`.
+        known: published numbers of parents, the number of refined areas, and the standard deviation
+            of the noise.
         bins: the first one, and their width.
         code: int8[cells], written: class, plus the number of classes for cells within one area.
-        seen: int64[classes, bins], added to.
+        seen: int64[classes, bins + 1], added to; the last column counts larger noisy values.
     """
-    start, area, value, within = cells
-    parent, totals, counts, sigma = known
+    start, area, value, ((one, above_one), (other, above_other)) = cells
+    parent, n_areas, sigma = known
     lowest, width = bins
-    n_bins = seen.shape[1]
+    n_bins = seen.shape[1] - 1
+    first, end = lowest * width, (lowest + n_bins) * width
+    totals, least = np.zeros(n_areas), np.zeros(n_areas)
+    for i in range(area.size):
+        totals[area[i]] += value[i]
+        least[area[i]] += 1
+    for a in range(n_areas):
+        least[a] = sigma * math.sqrt(max(least[a] - 1.0, 1.0))
     for family in range(start.size - 1):
         whole = 0.0
         for i in range(start[family], start[family + 1]):
-            a = area[i]
-            least = sigma * math.sqrt(max(counts[a] - 1.0, 1.0))
-            whole += max(totals[a] - value[i], least)
+            whole += max(totals[area[i]] - value[i], least[area[i]])
         for i in range(start[family], start[family + 1]):
-            a = area[i]
-            least = sigma * math.sqrt(max(counts[a] - 1.0, 1.0))
-            expected = parent[family] * max(totals[a] - value[i], least) / whole / sigma
-            expected = min(max(expected, _FIRST_SIZE), _LAST_SIZE)
-            kind = int(math.log(expected / _FIRST_SIZE) / math.log(_FACTOR))
-            kind = min(kind, _SIZES - 1)
-            if within.size and within[i]:
+            share = max(totals[area[i]] - value[i], least[area[i]])
+            expected = parent[family] * share / whole / sigma
+            kind = 0
+            for limit in _LIMITS:
+                kind += expected >= limit
+            if above_one.size and above_one[one[i]] == above_other[other[i]]:
                 kind += _SIZES
             code[i] = kind
-            place = value[i] // width - lowest
-            if place < n_bins:
-                seen[kind, max(place, 0)] += 1
+            # The quotient is exact enough: its numbers are far below 2^53.
+            place = int((max(value[i], first) - first) / width) if value[i] < end else n_bins
+            seen[kind, place] += 1
 
 
 @kernel

@@ -81,11 +81,6 @@ class Measurements:
             raise ReleaseError(f"level {index} of the tree was not measured")
         return self.tables[self.levels.index(index)]
 
-    @property
-    def n_values(self) -> int:
-        """Number of all values."""
-        return sum(len(table.value) for table in self.tables)
-
 
 class Families(NamedTuple):
     """Arrays of a `Layer`, for kernels."""

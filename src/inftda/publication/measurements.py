@@ -166,7 +166,7 @@ def read_measurements(
         names = [texts(table.name for table in tables)]
         number = _Column.of(rows.column(TABLE), names, {0}).numbers(0, slice(None))
         value = as_numpy(rows.column(MEASURED).combine_chunks())
-        if (np.diff(number, prepend=last) < 0).any():
+        if (number[:1] < last).any() or (number[1:] < number[:-1]).any():
             raise ReleaseError(f"{MEASUREMENTS_FILE} has tables in another order; {DAMAGED}")
         ends = np.searchsorted(number, np.arange(len(tables) + 1)).tolist()
         here = [

@@ -81,14 +81,12 @@ class Release:
         tree: axes and order of refinement.
         table: the leaf flows, or the Parquet file that holds them.
         measured: published noisy values, if any, or the Parquet file that holds them.
-        known_fits: agreement of the flows with measurements, where it was computed before.
     """
 
     manifest: Manifest
     tree: Tree
     table: pa.Table | Path
     measured: pa.Table | Path | None = None
-    known_fits: tuple[TableFit, ...] | None = None
 
     @documented
     def flows(  # noqa: PLR0913 - two ends, each with a level and a filter
@@ -261,8 +259,6 @@ class Release:
     @cached_property
     def fits(self) -> tuple[TableFit, ...]:
         """Agreement of the published numbers with each measured table."""
-        if self.known_fits is not None:
-            return self.known_fits
         if self.measured is None:
             self.check_measurements()
         return table_fits(self.tree, self._published, *self._leaves)

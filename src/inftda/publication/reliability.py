@@ -116,21 +116,21 @@ def listed_note(totals: pa.Table) -> str:
     )
 
 
-def misfits(release: "Release") -> list[TableFit]:
+def misfits(release: "Release", fits: Iterable[TableFit] | None = None) -> list[TableFit]:
     """Tables whose published numbers disagree with the measurements.
 
-    Totals of areas are left out, because published totals follow the measurement. Of a release
-    that publishes no measured table nothing is known, unless it was made just now.
+    Totals of areas are left out, because published totals follow the measurement. `fits` are by
+    default those of the published tables.
     """
-    if release.known_fits is None and not release.published_tables():
-        return []
+    if fits is None:
+        fits = release.fits if release.published_tables() else ()
     shown = {table.depths for table, _ in planned_totals(release.tree, release.manifest.plan)}
-    return [fit for fit in release.fits if not fit.is_right and fit.marginal.depths not in shown]
+    return [fit for fit in fits if not fit.is_right and fit.marginal.depths not in shown]
 
 
-def misfit_warnings(release: "Release") -> list[str]:
-    """Warn of sums of flows that disagree with the measurements."""
-    wrong = misfits(release)
+def misfit_warnings(release: "Release", fits: Iterable[TableFit] | None = None) -> list[str]:
+    """Warn of sums of flows that disagree with the measurements; arguments as of `misfits`."""
+    wrong = misfits(release, fits)
     published = {table.name for table in release.published_tables()}
     are_known = all(fit.name in published for fit in wrong)
     instead = f"take them from {MEASUREMENTS_FILE}" if are_known else "do not use them"
@@ -179,6 +179,8 @@ def warnings(plan: "Plan", *, total: int | None = None) -> list[str]:
 
 def outside_warnings(release: "Release") -> list[str]:
     """Warnings if much of a release could not be placed; from released numbers alone."""
+    if not any(axis.hierarchy.has_outside for axis in release.tree.axes):
+        return []
     areas, flow = release.leaves()
     is_outside = np.zeros(len(flow), bool)
     for axis, numbers in zip(release.tree.axes, areas, strict=True):
@@ -280,7 +282,7 @@ def level_uses(release: "Release") -> tuple[LevelUse, ...]:
     planned = {level.index for level in release.manifest.plan.levels} - {0}
     words = "flows" if release.tree.is_od else "cells", release.manifest.counts
     known = release.intervals() if release.has_measurements else None
-    sums = level_sums(release.tree, *release.leaves())
+    sums = level_sums(release.tree, *release.leaves()) if known is None else known.nodes
     found = [level_use(*one, known, words) for one in sums if one[0].index in planned]
     return tuple(reversed(found))
 
@@ -338,12 +340,14 @@ def smallest_usable(
         is_poor: whether each may be off by more than half.
         most: part that may be.
     """
-    order = np.argsort(number, kind="stable")
-    size, poor = number[order], np.append(0, np.cumsum(is_poor[order]))
+    every, poor = np.sort(number), np.sort(number[is_poor])
+    size = every[np.append(True, every[1:] != every[:-1])[: len(every)]]
     # As n grows, a number joins those from n to 2 n at half its size and leaves above its size.
     n = np.unique(np.concatenate([size, size + 1, (size + 1) // 2]))
-    first, end = np.searchsorted(size, n), np.searchsorted(size, 2 * n, side="right")
-    wrong = np.flatnonzero(poor[end] - poor[first] > most * (end - first))
+    n_every, n_poor = (
+        np.searchsorted(of, 2 * n, side="right") - np.searchsorted(of, n) for of in (every, poor)
+    )
+    wrong = np.flatnonzero(n_poor > most * n_every)
     if not len(wrong):
         return int(size[0]) if len(size) else None
     smallest = int(n[wrong[-1] + 1])  # at the last n, above all sizes, nothing is wrong

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from inftda.errors import HierarchyError
 from inftda.tree.places import Places
-from inftda.util.tabular import as_arrow, as_numpy, read_strings, repeated
+from inftda.util.tabular import as_arrow, as_numpy, find_texts, read_strings, repeated
 
 #: Code, at every level, of the extra area for rows with a missing or unknown code.
 OUTSIDE = "outside"
@@ -136,7 +136,7 @@ class Hierarchy:
     @property
     def has_outside(self) -> bool:
         """Whether there is an extra area for rows that cannot be placed."""
-        return bool(pc.index(self.codes(self.depth), OUTSIDE).as_py() >= 0)
+        return bool(find_texts(repeated(OUTSIDE, 1), self.codes(self.depth))[0] >= 0)
 
     def with_outside(self, code: str = OUTSIDE) -> "Hierarchy":
         """Add a public area for rows that cannot be placed."""

@@ -130,7 +130,6 @@ def test_the_table_of_a_level_is_found_by_its_number():
     assert measured.level(1).depths == (0, 1)
     with pytest.raises(ReleaseError, match="level 3 of the tree was not measured"):
         measured.level(3)
-    assert measured.n_values == sum(len(table.value) for table in measured.tables)
 
 
 def test_people_read_the_file_by_names_and_codes(tmp_path):
