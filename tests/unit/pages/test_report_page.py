@@ -8,7 +8,7 @@ import pytest
 from markup import Markup
 
 from inftda.confidential.evaluate import write_confidential_page
-from inftda.pages.html import NOTICE
+from inftda.pages.html import NOTICE, aligned
 from inftda.pages.report import report
 from inftda.pipeline import release
 from inftda.privacy.risk import PRECEDENTS, risk_of
@@ -78,8 +78,10 @@ def test_the_guarantee_states_the_numbers_of_the_manifest(page, country, choice)
 
 def test_every_level_has_its_noise_and_what_is_guaranteed(page, od):
     words = Markup(page(od)).words
-    for row in level_rows(od):
-        assert f"{row.n_published:,} {row.sigma:.3g} ±{row.guaranteed:,}" in words
+    rows = level_rows(od)
+    for row, sigma in zip(rows, aligned(row.sigma for row in rows), strict=True):
+        assert f"{row.n_published:,} {sigma} ±{row.guaranteed:,}" in words
+    assert " > " not in words, "lists and tables name levels alike"
 
 
 @pytest.mark.parametrize("measurements", ["all", "totals"])
