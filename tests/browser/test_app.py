@@ -193,6 +193,7 @@ def test_the_journey_by_mouse(page, folder, width, dark):
     page.put("shared-dataset", "census")
     page.says("#ledger-again", "by 1 release")
     page.says("#sheet", "Type census to release it")
+    assert any("\N{NO-BREAK SPACE}%" in text for text in browser.texts("#sheet-rows dd"))
     button = browser.one("#release")
     assert (button.text, button.is_enabled()) == ("Release and spend epsilon 1", False)
     page.put("typed", "Census")
