@@ -1,6 +1,7 @@
 """The app in a real browser: from an empty start to a verified release, by mouse and keyboard."""
 
 import http.server
+import json
 import threading
 import time
 from contextlib import ExitStack
@@ -193,6 +194,7 @@ def test_the_journey_by_mouse(page, folder, width, dark):
     page.put("shared-dataset", "census")
     page.says("#ledger-again", "by 1 release")
     page.says("#sheet", "Type census to release it")
+    assert any("\N{NO-BREAK SPACE}%" in text for text in browser.texts("#sheet-rows dd"))
     button = browser.one("#release")
     assert (button.text, button.is_enabled()) == ("Release and spend epsilon 1", False)
     page.put("typed", "Census")
@@ -310,6 +312,25 @@ def test_what_is_wrong_is_said_where_it_is(page, folder):
     browser.wait(lambda: "009" not in browser.one("[data-slot=release]").text
                  and "area" in browser.one("[data-slot=release]").text)  # fmt: skip
     assert Ledger(folder / "our.ledger").dataset("census").entries == ()
+
+
+def test_polygons_ask_for_levels_in_a_field_that_is_in_sight(page, folder):
+    corners = [[0, 0], [1, 0], [1, 1], [0, 0]]
+    towns = [
+        {
+            "type": "Feature",
+            "properties": {"region": region, "town": town},
+            "geometry": {"type": "Polygon", "coordinates": [[[x + 2 * n, y] for x, y in corners]]},
+        }
+        for n, (region, town) in enumerate(["Na", "Nb", "Sc"])
+    ]
+    made = {"type": "FeatureCollection", "features": towns}
+    (folder / "areas.geojson").write_text(json.dumps(made))
+    page.open().put("shared-areas", "areas.geojson")
+    page.says("#areas", "from coarse to fine: --levels. It has region, town")
+    assert page.browser.one("#shared-levels").is_displayed()
+    page.put("shared-levels", "region,town")
+    page.says("#areas", "2 region, 3 town")
 
 
 def test_a_release_is_cancelled(page, folder):

@@ -21,7 +21,13 @@ from inftda.planning.target_accuracy import typical_errors
 from inftda.privacy.budget import RELEASE, Cost, Entry, Spending
 from inftda.privacy.ledger import Ledger
 from inftda.privacy.unit import UNIT, Unit
-from inftda.publication.reliability import GRADES, NOT_PRIVATE, axis_and_level, planned_totals
+from inftda.publication.reliability import (
+    GRADES,
+    NOT_PRIVATE,
+    axis_and_level,
+    planned_totals,
+    totals_name,
+)
 from inftda.publication.summary import guarantee_sentence
 from inftda.reading import Columns, SqlQuery, table_from
 from inftda.reading.columns import COLUMNS, COUNT, LIKE_COUNTS, find_columns
@@ -297,7 +303,7 @@ def plan_facts(made: Outlook) -> dict[str, Any]:
             if made.errors.get(level.index)
         ],
         "totals": [
-            {"name": " ".join(axis_and_level(table)), "within": noise.half_width()}
+            {"name": totals_name(*axis_and_level(table)), "within": noise.half_width()}
             for table, noise in planned_totals(made.tree, made.plan)
         ],
     }

@@ -15,6 +15,7 @@ from inftda.options import AREAS, GUARANTEE, TABLE
 _LABELS: Final = {
     "flows": "Confidential table",
     "areas": "Public areas",
+    "levels": "Levels of the areas",
     "origin": "Column where trips start",
     "destination": "Column where trips end",
     "count": "Column of counts",
@@ -40,7 +41,7 @@ _LABELS: Final = {
 }
 #: Options that come first in a step; all others of its panels are behind a click.
 FIRST: Final = {
-    "table": ("flows", "areas", "origin", "destination", "count", "axis"),
+    "table": ("flows", "areas", "levels", "origin", "destination", "count", "axis"),
     "unit": ("person", "trips"),
     "budget": ("epsilon", "delta", "total"),
     "preview": ("stand_in", "epsilon", "runs", "html"),

@@ -57,6 +57,7 @@ from inftda.planning.accuracy import (
 from inftda.privacy.noise_plan import Account, make_plan
 from inftda.privacy.unit import UNIT, Unit
 from inftda.publication.release import Release
+from inftda.publication.reliability import totals_name
 from inftda.reading import Columns, read_leaves, table_from
 from inftda.reading.columns import COLUMNS
 from inftda.reading.truth import Truth
@@ -141,7 +142,8 @@ class MethodComparison:
         """Mean error of totals: axis and level, figure of each method."""
         totals = zip(*(one.totals for one in self.results), strict=True)
         return [
-            (f"{at[0].axis} {at[0].level}", [one.mean_abs_error for one in at]) for at in totals
+            (totals_name(at[0].axis, at[0].level), [one.mean_abs_error for one in at])
+            for at in totals
         ]
 
     def shown(self) -> list[Part]:

@@ -40,7 +40,7 @@ from inftda.planning.accuracy import (
     measure_totals,
 )
 from inftda.publication.release import Release, open_release
-from inftda.publication.reliability import counting_note
+from inftda.publication.reliability import counting_note, totals_name
 from inftda.publication.summary import describe_size
 from inftda.reading import Columns, Unplaceable, read_leaves, table_from
 from inftda.reading.columns import COLUMNS
@@ -84,7 +84,7 @@ _LEVELS: Final[Formats] = {
     "top 100**": "{0.top_mean_relative_error:.2%}",
 }
 _TOTALS: Final[Formats] = {
-    "marginal totals": "{0.axis} {0.level}",
+    "marginal totals": lambda total: totals_name(total.axis, total.level),
     "areas": "{0.n_areas:,}",
     "max error": "{0.max_abs_error:,}",
     "mean error": "{0.mean_abs_error:,.1f}",

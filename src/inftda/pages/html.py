@@ -7,8 +7,9 @@ as text. A content security policy lets a browser run this script and load nothi
 
 import base64
 import hashlib
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -87,6 +88,7 @@ def environment(
     made.filters |= {
         "number": "{:,}".format,
         "percent": percent,
+        "aligned": aligned,
         "scientific": scientific,
         "unbroken": unbroken,
         "sentence_case": sentence_case,
@@ -110,6 +112,18 @@ def percent(share: float, digits: int = 0) -> str:
     if share > 0 and float(text[:-2]) == 0:
         return f"under {10**-digits:g} %"
     return text
+
+
+def aligned(column: Iterable[float | None]) -> list[str]:
+    r"""Numbers of a column with the same decimals: three digits of the smallest number above 0.
+
+    >>> aligned([14.97, None, 1234]) == ["15.0", "\N{EN DASH}", "1,234.0"]
+    True
+    """
+    numbers = list(column)
+    smallest = min((one for one in numbers if one), default=1)
+    decimals = max(0, 2 - math.floor(math.log10(smallest)))
+    return ["\N{EN DASH}" if one is None else f"{one:,.{decimals}f}" for one in numbers]
 
 
 def scientific(value: float) -> Markup:

@@ -154,14 +154,16 @@ def _guarantee(release: Release) -> dict[str, object]:
 
 
 def _accuracy(release: Release) -> dict[str, object]:
+    manifest = release.manifest
     is_trips = Layout.of(release.tree.axes).has_trips
     return {
         "cell": "flow" if release.tree.is_od else "cell",
+        "leaves_out": manifest.counted.is_partial(manifest.unit),
         "rows": level_rows(release),
         "unknown": unknown_intervals(release),
         "grade_rule": GRADE_RULE,
         "confidence": 1 - BETA,
-        "unmeasured": unmeasured_totals(release.tree, release.manifest.plan),
+        "unmeasured": unmeasured_totals(release.tree, manifest.plan),
         "has_totals": release.has_totals,
         "example": "all trips from one area" if is_trips else "totals of one axis",
     }

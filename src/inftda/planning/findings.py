@@ -11,7 +11,7 @@ from inftda.pages.html import percent
 from inftda.planning.accuracy import NOTICE
 from inftda.privacy.risk import PRECEDENTS, Risk
 from inftda.privacy.unit import Unit
-from inftda.publication.reliability import WHOLE
+from inftda.publication.reliability import WHOLE, totals_name
 from inftda.util.files import check_file
 from inftda.util.screen import Formats, Grid, Part
 
@@ -33,7 +33,7 @@ _LEVELS: Final[Formats] = {
     "usable from": "{0.usable_from}",
 }
 _TOTALS: Final[Formats] = {
-    "totals of": "{0.axis} {0.level}",
+    "totals of": lambda total: totals_name(total.axis, total.level),
     "areas": "{0.n_areas:,}",
     "95 % within": "{0.p95:,}",
     "mean error": "{0.mean_error:,.1f}",
@@ -392,7 +392,7 @@ def _totals(group: Sequence[SettingPreview]) -> LineChart:
     finest = {total.axis: number for number, total in enumerate(group[0].totals)}
     lines = [
         Line(
-            f"{axis} {group[0].totals[number].level}",
+            totals_name(axis, group[0].totals[number].level),
             shade_of(i, len(finest)),
             [one.totals[number].p95 for one in group],
         )

@@ -10,8 +10,9 @@ A coarse table is spread over finer areas by a rule that is stated and needs not
   codes gets half as many as the first, the third a third.
 - Of trips that stay in a coarse area, a part stays in the finer area where it starts: that of the
   made-up country of `inftda.demo`.
-- Trips of an area go to finer areas in equal steps, from a random start: each total is less than
-  1 from its share, and coarse flows stay exactly as they are.
+- The other trips of an area go to finer areas in random order and in equal steps from a random
+  start: each finer area gets its share of them to less than 1 trip. Coarse flows stay exactly as
+  they are.
 
 This module must never get the confidential table.
 """
@@ -65,7 +66,7 @@ def from_flows(
         level: name of the level of its origins and destinations, if it is coarser than the
             areas; then it is spread.
         columns: meaning of its columns.
-        seed: of the rounding.
+        seed: of the division of trips.
     """
     columns = columns or Columns()
     depths = [_depth_of(axis.name, axis.hierarchy, level) for axis in tree.axes]

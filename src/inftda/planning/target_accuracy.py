@@ -17,7 +17,7 @@ from typing import Final, Literal
 from inftda.errors import InftdaError, PrivacyError
 from inftda.privacy.bounds import guaranteed_errors
 from inftda.privacy.noise_plan import Plan
-from inftda.publication.reliability import axis_and_level, planned_totals
+from inftda.publication.reliability import axis_and_level, planned_totals, totals_name
 from inftda.tree import Tree
 
 #: Candidates of the search: budgets of three digits, far below and above those in use.
@@ -107,7 +107,7 @@ def kept(tree: Tree, plan: Plan, want: Mapping[str, int], beta: float | None) ->
     errors = typical_errors(tree, plan) if beta is None else guaranteed_errors(tree, plan, beta)
     levels = {level.name: errors[level.index] for level in tree.levels}
     totals = {
-        " ".join(axis_and_level(table)): noise.half_width()
+        totals_name(*axis_and_level(table)): noise.half_width()
         for table, noise in planned_totals(tree, plan)
     }
     for name in want:

@@ -147,6 +147,9 @@ ZCDP: Final = _Zcdp()
 PURE: Final = _Pure()
 #: The tightest first: "auto" is the first that is valid.
 ACCOUNTANTS: Final[tuple[Accountant, ...]] = (EXACT, ZCDP, PURE)
+_NAMES: Final = [f"`{one.name}`" for one in ACCOUNTANTS]
+#: Their names, for the reference of manifests.
+ACCOUNTANT_NAMES: Final = f"{', '.join(_NAMES[:-1])} or {_NAMES[-1]}"
 
 
 def accountant_named(name: str) -> Accountant:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from inftda.noise.distribution import Family
+from inftda.privacy.accountants import ACCOUNTANT_NAMES
 from inftda.util.formats import END, Record
 
 #: An exact number as text: a whole number, or a fraction in lowest terms.
@@ -82,7 +83,7 @@ class StatedPlan(Record, frozen=True, kw_only=True):
     delta: Annotated[float | None, _said("guaranteed with `epsilon`; null if only rho is")]
     rho: Annotated[Exact, _said("cost in zCDP, exact: the sum over `levels` and `cross_tables`")]
     accountant: Annotated[
-        str, _said("how epsilon and delta follow from the noise: `exact`, `zcdp` or `pure`")
+        str, _said(f"how epsilon and delta follow from the noise: {ACCOUNTANT_NAMES}")
     ]
     privacy_unit: Annotated[StatedUnit, _said("the privacy unit")]
     levels: Annotated[tuple[StatedLevel, ...], _said("levels of the tree, coarse to fine")]

@@ -423,7 +423,7 @@ def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
         why = "noise this small leaves" if has_any else "a tree of one axis has"
         return f"no cross tables are measured: {why} nothing to gain from them"
     known = ", ".join(
-        f"{' '.join(axis_and_level(table))} \N{PLUS-MINUS SIGN}{noise.half_width():,}"
+        f"{totals_name(*axis_and_level(table))} \N{PLUS-MINUS SIGN}{noise.half_width():,}"
         for table, noise in planned_totals(tree, plan)
         if table.is_finest_one_way
     )
@@ -431,6 +431,15 @@ def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
         f"{100 * float(plan.used_share):.2g} % of the budget measures marginal totals, with "
         f"these errors (95 %): {known}; sums of flows are close to the measured totals"
     )
+
+
+def totals_name(axis: str, level: str) -> str:
+    """Name the totals of a level of an axis; what is the name of both stands once.
+
+    >>> totals_name("origin", "town"), totals_name("mode", "mode")
+    ('origin town', 'mode')
+    """
+    return " ".join(dict.fromkeys((axis, level)))
 
 
 def axis_and_level(table: CrossTable) -> tuple[str, str]:

@@ -112,10 +112,16 @@ def check_comparable(old: Release, new: Release) -> None:
     if sorted(axes[0]) != sorted(axes[1]):
         why = f"the axes of one are {', '.join(axes[0])}, of the other {', '.join(axes[1])}"
     elif counted[0] != counted[1]:
-        why = "they do not count the same: " + " or ".join(
-            f"{one.what}, unknown areas {one.unplaceable}, "
-            f"{'bounded' if one.bounded else 'not bounded'} by person"
+        rules = (
+            (
+                one.what,
+                f"unknown areas {one.unplaceable}",
+                f"{'bounded' if one.bounded else 'not bounded'} by person",
+            )
             for one in counted
+        )
+        why = "they do not count the same: " + ", ".join(
+            f"{first} or {second}" for first, second in zip(*rules, strict=True) if first != second
         )
     elif counted[0].bounded and units[0] != units[1]:
         why = f"of each person one counts {units[0]}, the other {units[1]}"

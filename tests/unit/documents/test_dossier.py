@@ -70,6 +70,16 @@ def test_what_was_not_counted_is_said(made, tmp_path):
     assert "at most 1 trip of each person" in files["registry.yaml"]
 
 
+def test_what_was_counted_outside_was_not_left_out(made, tmp_path):
+    rows = pa.table({"origin": ["a"] * 50, "destination": ["b"] * 49 + ["x"]})
+    columns = Columns(unplaceable="outside")
+    release(rows, {"town": ["a", "b"]}, rho=1, out=tmp_path / "outside", columns=columns)
+    text = made(source=tmp_path / "outside")["summary.md"]
+    assert "Rows without a known area are counted in the area 'outside'" in text
+    assert "All rows of the table were counted." in text
+    assert "leaves out" not in text
+
+
 @pytest.mark.slow
 def test_a_build_can_be_checked_as_well(made):
     assert "passed when this dossier was made" in made(selftest=True)["summary.md"]

@@ -8,7 +8,7 @@ import pytest
 from markup import Markup
 
 from inftda.confidential.evaluate import write_confidential_page
-from inftda.pages.html import NOTICE
+from inftda.pages.html import NOTICE, aligned
 from inftda.pages.report import report
 from inftda.pipeline import release
 from inftda.privacy.risk import PRECEDENTS, risk_of
@@ -55,6 +55,7 @@ def test_a_release_made_with_a_seed_is_marked(page, od):
         {"unit": Unit(neighbours="add-remove", trips=3), "epsilon": 1, "delta": 1e-6},
         {"epsilon": 30, "delta": 1e-6, "order": ("origin", "destination")},
         {"columns": Columns(unplaceable="outside"), "epsilon": 1, "delta": 1e-6},
+        {"columns": Columns(unplaceable="drop"), "unit": Unit("add-remove"), "rho": 0.1},
     ],
 )
 def test_the_guarantee_states_the_numbers_of_the_manifest(page, country, choice):
@@ -71,12 +72,16 @@ def test_the_guarantee_states_the_numbers_of_the_manifest(page, country, choice)
     is_public = "The overall total is the true one" in words
     assert is_public == plan.unit.root_is_public
     assert ("What was counted:" in words) == ("columns" in choice)
+    leaves_out = made.manifest.counted.unplaceable == "drop"
+    assert ("Errors do not include what this leaves out" in words) == leaves_out
 
 
 def test_every_level_has_its_noise_and_what_is_guaranteed(page, od):
     words = Markup(page(od)).words
-    for row in level_rows(od):
-        assert f"{row.n_published:,} {row.sigma:.3g} ±{row.guaranteed:,}" in words
+    rows = level_rows(od)
+    for row, sigma in zip(rows, aligned(row.sigma for row in rows), strict=True):
+        assert f"{row.n_published:,} {sigma} ±{row.guaranteed:,}" in words
+    assert " > " not in words, "lists and tables name levels alike"
 
 
 @pytest.mark.parametrize("measurements", ["all", "totals"])

@@ -69,6 +69,8 @@ function fill(selector, ...nodes) {
 }
 
 const number = (value) => value.toLocaleString('en');
+/* A number and its % stay on one line. */
+const unbroken = (text) => text.replaceAll(' %', '\u00a0%');
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.');
 
 /* --- choices and controls */
@@ -222,8 +224,8 @@ function showPlan(plan) {
   say('#plan', plan, '');
   for (const id of ['#figures', '#gauge', '#levels', '#levels-note', '#want']) one(id).hidden = !value;
   if (!value) return;
-  fill('#plan', node('p', sentence(value.guarantee)), ...value.warnings.map((text) => node('p', sentence(text), 'warning')));
-  one('#success').textContent = `at most ${value.success}`.replaceAll(' %', '\u00a0%');
+  fill('#plan', node('p', unbroken(sentence(value.guarantee))), ...value.warnings.map((text) => node('p', sentence(text), 'warning')));
+  one('#success').textContent = unbroken(`at most ${value.success}`);
   fill('#cost', value.cost, node('small', `rho ${value.rho}`));
   one('#gauge i').style.width = `${100 * value.advantage}%`;
   const rows = value.levels.map((level) => {
@@ -275,7 +277,7 @@ function showSheet(sheet) {
   say('#sheet-says', sheet, '');
   one('#sheet-says').hidden = Boolean(sheet.value);
   if (!sheet.value) return;
-  fill('#sheet-rows', ...sheet.value.rows.flatMap(([title, text]) => [node('dt', title), node('dd', text)]));
+  fill('#sheet-rows', ...sheet.value.rows.flatMap(([title, text]) => [node('dt', title), node('dd', unbroken(text))]));
   one('#type-this').textContent = sheet.value.type;
   one('#release').textContent = sheet.value.button;
   // What was typed counts for the sheet that was read, and for no other.
