@@ -33,7 +33,7 @@ BUDGETS = {
     "pages": 1650,
     "planning": 1930,
     "privacy": 3300,
-    "publication": 5230,
+    "publication": 5260,
     "reading": 3250,
     "series": 900,
     "spark": 1100,
