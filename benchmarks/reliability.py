@@ -34,7 +34,7 @@ KINDS = {
     "delta 0": {"delta": 0},
     "add-remove": {"delta": 1e-8, "unit": Unit("add-remove")},
     "five trips": {"delta": 1e-8, "unit": Unit("add-remove", trips=5)},
-    "across 0": {"delta": 1e-8, "across": 0},
+    "cross tables 0": {"delta": 1e-8, "cross_tables": 0},
     "paper": {"delta": 1e-8, "method": "paper"},
 }
 #: Numbers of zones, and how often: few zones have few numbers.
