@@ -2,7 +2,9 @@
 
 python benchmarks/run.py [--quick]
 
-A quick run shows that all of them work; its figures are meaningless, so none are written.
+A quick run shows that all of them work; its figures are meaningless, so none are written. Figures
+are
+saved after each benchmark: a full run that failed goes on where it was, on the same day.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import measure
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "performance.md"
+RESULTS = HERE / "results"
 #: Name to options that make it quick, and those of a full run.
 BENCHMARKS = {
     "whole_release": (["--quick"], []),
@@ -60,12 +63,18 @@ def text_of(name, *options):
 
 def run(*, quick):
     """The figures of all benchmarks, with date and machine."""
-    figures = {
-        name: json.loads(text_of(name, *(fast if quick else full), "--json"))
-        for name, (fast, full) in BENCHMARKS.items()
-    }
     today = datetime.now(UTC).date().isoformat()
-    return {"date": today, "machine": measure.machine(), **figures}
+    results, saved = {"date": today, "machine": measure.machine()}, RESULTS / f"{today}.json"
+    if not quick and saved.exists():
+        known = json.loads(saved.read_text())
+        results = known if known["machine"] == results["machine"] else results
+    for name, (fast, full) in BENCHMARKS.items():
+        if name not in results:
+            results[name] = json.loads(text_of(name, *(fast if quick else full), "--json"))
+        if not quick:
+            RESULTS.mkdir(exist_ok=True)
+            saved.write_text(json.dumps(results, indent=1) + "\n")
+    return results
 
 
 def main():
@@ -74,12 +83,8 @@ def main():
     if parser.parse_args().quick:
         print(page(run(quick=True)))
         return
-    results = run(quick=False)
-    saved = HERE / "results" / f"{results['date']}.json"
-    saved.parent.mkdir(exist_ok=True)
-    saved.write_text(json.dumps(results, indent=1) + "\n")
-    PAGE.write_text(page(results), encoding="utf-8")
-    print(f"{saved}\n{PAGE}")
+    PAGE.write_text(page(run(quick=False)), encoding="utf-8")
+    print(PAGE)
 
 
 def page(results):
