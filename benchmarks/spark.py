@@ -29,6 +29,7 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.log.level": "OFF",
+    "spark.driver.memory": "6g",
 }
 ENCRYPTED = {"spark.authenticate": "true", "spark.io.encryption.enabled": "true"}
 RUNS = ("first", "second")

@@ -108,6 +108,8 @@ for _ in range(2):
         if Path("/proc/net/tcp").exists():
             print("listens", *listening(SparkContext._gateway.proc.pid))
         print("authenticates", session.sparkContext.getConf().get("spark.authenticate"))
+        heap = session._jvm.java.lang.Runtime.getRuntime().maxMemory()
+        print("heap", heap * 5 > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 """
 
 #: 127.0.0.1 as Linux writes it: alone, and within IPv6.
@@ -126,6 +128,7 @@ def test_blocks_are_encrypted_where_the_user_wants_them_and_nobody_else_can_conn
     assert said.count("blocks True") == 2
     assert said.count("found 0 True") == 2
     assert said.count("authenticates true") == 2
+    assert said.count("heap True") == 2, "a country does not fit into Spark's default of 1 GiB"
     for line in said:
         if line.startswith("listens"):
             assert {*line.split()[1:]} <= LOOPBACK, line

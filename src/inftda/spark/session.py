@@ -90,6 +90,8 @@ def _start(master: str) -> SparkSession:
         own["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={QUIET}"
     if is_local(master):
         own |= LOCAL_SETTINGS
+        if "SPARK_DRIVER_MEMORY" not in os.environ:
+            own["spark.driver.memory"] = f"{_quarter_of_memory()}m"
         # Workers on this machine need the same libraries.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("inftda").config(map={**own})
@@ -102,6 +104,11 @@ def _start(master: str) -> SparkSession:
             ),
             (*SPARK_ERRORS, OSError),
         )
+
+
+def _quarter_of_memory() -> int:
+    """Memory for Java, in MiB; the default of Spark, 1 GiB, is too little for a country."""
+    return max(1024, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (4 << 20))
 
 
 @contextmanager
