@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 import measure
 
-REPEATS = 2
+REPEATS = 1
 COUNTRIES = (measure.MUNICIPALITIES, measure.TRACTS, measure.SECTIONS)
 QUICK_COUNTRIES = (measure.TINY,)
 #: Processor time of each command should be at most so many times that of the release.
