@@ -51,6 +51,15 @@ def test_an_unknown_entry_never_verifies_wherever_it_is(made, entry):
         inftda.verify(made)
 
 
+def test_a_number_that_is_too_long_to_read_is_explained(made, capsys):
+    path = made / "manifest.json"
+    text = path.read_text(encoding="utf-8").removesuffix("\n}\n")
+    path.write_text(f'{text},\n  "weather": {"1" * 5000}\n}}\n', encoding="utf-8")
+    for verb in ("verify", "query"):
+        assert run([verb, str(made)]) == 2
+        assert "the manifest is not readable as JSON" in capsys.readouterr().err
+
+
 def test_an_unknown_division_is_neither_verified_nor_refuted(made, capsys):
     restate(made, put(("algorithm",), value=2))
     assert inftda.open_release(made).flows(intervals=True).num_rows

@@ -74,7 +74,7 @@ def decode(text: bytes, kind: type[R], format_: str) -> R:
             f"the manifest is not that of a release or estimate: {str(problem)[:200]}; it was "
             "edited or damaged"
         ) from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    except (msgspec.DecodeError, RecursionError, ValueError):  # also for too long a number
         raise ReleaseError(
             f"the manifest is not readable as JSON; it was damaged: {GET_AGAIN}"
         ) from None
