@@ -5,7 +5,9 @@ import socket
 
 import pytest
 
+from inftda.app import document as document_module
 from inftda.app import server
+from inftda.errors import InftdaError
 
 HEADERS = {
     "content-security-policy": "default-src 'none'",
@@ -119,6 +121,16 @@ def test_a_file_outside_of_the_folder_is_not_touched(app, document, section, key
         "run", {"command": section or "release", "document": document, "typed": "flows.csv"}
     )
     assert "is not below the folder" in begun["error"]
+
+
+def test_a_folder_outside_is_refused_before_its_files_are_listed(tmp_path, monkeypatch):
+    """Else the first sign of an absolute path, "/", would list all files of the machine."""
+    monkeypatch.setattr(document_module, "files_at", lambda path: pytest.fail(f"listed {path}"))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "link").symlink_to(tmp_path)
+    for text in ("/", "..", "link", "link/**"):
+        with pytest.raises(InftdaError, match="is not below the folder"):
+            document_module.check_place(text, tmp_path / "folder")
 
 
 @pytest.mark.parametrize("path", OUTSIDE)

@@ -228,14 +228,19 @@ def check_place(text: str, root: Path) -> Path:
     if is_remote(text):
         return Path(text)
     path = root / text
-    inside = [path, *files_at(path)] if text else [path]
-    for one in inside:
+    for one in _path_and_files(path) if text else [path]:
         if not one.resolve().is_relative_to(root):
             raise InftdaError(
                 f"{text!r} is not below the folder that the app was started in, {str(root)!r}; "
                 "start it in a folder that holds the file"
             )
     return path
+
+
+def _path_and_files(path: Path) -> Iterator[Path]:
+    """A path and the files there, which are looked for once the path is found to be allowed."""
+    yield path
+    yield from files_at(path)
 
 
 def _check_database(address: str, root: Path) -> None:
