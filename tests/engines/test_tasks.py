@@ -25,7 +25,7 @@ from inftda.noise.bits import Secret, SecureSource
 from inftda.noise.distribution import Noise
 from inftda.privacy.measurement import Measurement
 from inftda.privacy.unit import UNIT
-from inftda.spark import tasks
+from inftda.spark import session, tasks
 from inftda.spark.tasks import PACKED, unpack
 from inftda.tree import Cells
 from inftda.util.threads import ThreadPool
@@ -133,3 +133,15 @@ def test_an_executor_with_another_version_draws_nothing(made):
     with pytest.raises(ReleaseError, match="same version everywhere"):
         list(tasks.divide(old, rows_of(division, parents, truth, random)[0]))
     assert "confidential" in repr(division)
+
+
+@pytest.mark.parametrize("stated", ["6442450944\n", "max\n", None])
+def test_a_container_with_less_memory_than_the_machine_gives_a_quarter_of_its_own(
+    stated, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(session, "CONTAINER_LIMITS", (file := tmp_path / "memory.max",))
+    whole = session.quarter_of_memory()
+    if stated is not None:
+        file.write_text(stated)
+    limited = min(whole, 1536) if stated == "6442450944\n" else whole
+    assert session.quarter_of_memory() == limited

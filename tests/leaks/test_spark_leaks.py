@@ -82,7 +82,7 @@ import os
 from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql.functions import lit
-from inftda.spark.session import broadcast, opened
+from inftda.spark.session import broadcast, opened, quarter_of_memory
 
 def listening(process):
     sockets = set()
@@ -109,7 +109,7 @@ for _ in range(2):
             print("listens", *listening(SparkContext._gateway.proc.pid))
         print("authenticates", session.sparkContext.getConf().get("spark.authenticate"))
         heap = session._jvm.java.lang.Runtime.getRuntime().maxMemory()
-        print("heap", heap * 5 > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        print("heap", heap * 5 > quarter_of_memory() << 22)
 """
 
 #: 127.0.0.1 as Linux writes it: alone, and within IPv6.

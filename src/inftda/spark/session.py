@@ -11,7 +11,7 @@ import pickle
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic, TypeVar, cast
@@ -58,6 +58,11 @@ WHILE_RELEASING: Final = {
 }
 #: Number of partitions of a shuffle.
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
+#: Files with the memory that a container may use, in bytes.
+CONTAINER_LIMITS: Final = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 
 
 def is_local(master: str | None) -> bool:
@@ -91,7 +96,7 @@ def _start(master: str) -> SparkSession:
     if is_local(master):
         own |= LOCAL_SETTINGS
         if "SPARK_DRIVER_MEMORY" not in os.environ:
-            own["spark.driver.memory"] = f"{_quarter_of_memory()}m"
+            own["spark.driver.memory"] = f"{quarter_of_memory()}m"
         # Workers on this machine need the same libraries.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("inftda").config(map={**own})
@@ -106,9 +111,16 @@ def _start(master: str) -> SparkSession:
         )
 
 
-def _quarter_of_memory() -> int:
-    """Memory for Java, in MiB; the default of Spark, 1 GiB, is too little for a country."""
-    return max(1024, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (4 << 20))
+def quarter_of_memory() -> int:
+    """Memory for Java, in MiB; the default of Spark, 1 GiB, is too little for a country.
+
+    A container may have less than the machine.
+    """
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for file in CONTAINER_LIMITS:
+        with suppress(OSError, ValueError):  # no such file, or "max"
+            size = min(size, int(file.read_text(encoding="ascii")))
+    return max(1024, size // (4 << 20))
 
 
 @contextmanager
