@@ -299,11 +299,14 @@ class _Attempt:
     def explained(self) -> Iterator[None]:
         """Add a note to any exception: published and charged amounts, files left on disk, remedy.
 
-        An `InftdaError` explains itself, so it gets a note only about a charge.
+        An `InftdaError` explains itself, so it gets notes only about a release that is there and
+        about a charge.
         """
         try:
             yield
         except InftdaError as problem:
+            if self.where not in str(problem):
+                problem.add_note(self.where)
             if self.charge is not None and self.charge.number is not None:
                 problem.add_note(self._charged())
             raise

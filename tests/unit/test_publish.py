@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import inftda
-from inftda.errors import BudgetError, InftdaError, IngestError
+from inftda import pipeline
+from inftda.errors import BudgetError, InftdaError, IngestError, ReleaseError
 from inftda.noise.bits import SeededSource
 from inftda.pipeline import release
 from inftda.privacy.budget import Budget
@@ -23,6 +24,7 @@ from inftda.privacy.unit import Unit
 from inftda.publication.verify import verify
 from inftda.reading import Columns, read_leaves
 from inftda.reading.truth import Truth
+from inftda.util.stores import placed_words
 
 AREAS = {"region": ["N", "N", "S", "S"], "town": ["01", "02", "03", "04"]}
 TRUTH = {("01", "02"): 300, ("01", "04"): 20, ("03", "03"): 77, ("04", "01"): 1}
@@ -162,6 +164,17 @@ def test_a_release_is_charged_before_anything_is_drawn(tmp_path, monkeypatch):
         release(FLOWS, AREAS, rho="1/4", ledger=ledger, dataset="census", out=tmp_path / "out")
     assert ledger.dataset("census").spending.spent == Fraction(1, 4)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_failure_after_publication_says_that_the_release_is_there(tmp_path, monkeypatch):
+    def fail(*_):
+        raise ReleaseError("the cluster is gone")
+
+    monkeypatch.setattr(pipeline, "_tell_misfits", fail)
+    with pytest.raises(ReleaseError, match="the cluster is gone") as problem:
+        publish(out=tmp_path / "out")
+    assert problem.value.__notes__ == [placed_words(tmp_path / "out")]
+    assert inftda.open_release(tmp_path / "out").total
 
 
 def test_nothing_is_published_that_was_not_all_drawn(monkeypatch, tmp_path):
