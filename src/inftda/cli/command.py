@@ -13,14 +13,7 @@ from typing import Any, Final
 
 import click
 
-from inftda.arguments import (
-    NUMBERS,
-    Parameter,
-    as_given,
-    parameters_of,
-    read_configuration,
-    values,
-)
+from inftda.arguments import NUMBERS, Parameter, as_given, parameters_of, read_configuration, values
 from inftda.cli.output import say
 from inftda.errors import InftdaError
 from inftda.options import AREAS, GUARANTEE, RUN, TABLE, Option, current_name

@@ -115,11 +115,7 @@ app = _Commands(
         "report": ("share", "report", "Write a page for readers, to open in any browser."),
         "export": ("share", "export", "Write files for spreadsheets, maps, GIS, models or R."),
         "dossier": ("share", "dossier", "Write a registry entry and a summary for reviewers."),
-        "evaluate": (
-            "confidential",
-            "evaluate",
-            "Compare a release with the truth. CONFIDENTIAL.",
-        ),
+        "evaluate": ("confidential", "evaluate", "Compare a release with the truth. CONFIDENTIAL."),
         "compare": ("confidential", "compare", "Compare methods on the true counts. CONFIDENTIAL."),
         "areas": _AREAS,
         "ledger": _LEDGER,

@@ -384,10 +384,7 @@ def _settings(release: Release) -> dict[str, Any]:
 
 
 def write_comparison(
-    comparison: Comparison,
-    out: str | Path,
-    *,
-    page: Callable[[Path], object] | None = None,
+    comparison: Comparison, out: str | Path, *, page: Callable[[Path], object] | None = None
 ) -> tuple[Path, ...]:
     """Write the measures to a separate folder, readable by the owner only.
 
@@ -405,10 +402,7 @@ def write_comparison(
         of_estimate = comparison.estimate.tables().items()
         tables |= {f"CONFIDENTIAL-estimate-{name}": made for name, made in of_estimate}
     return write_confidential(
-        out,
-        tables,
-        (SUMMARY_FILE, comparison.to_dict()),
-        page and (PAGE_FILE, page),
+        out, tables, (SUMMARY_FILE, comparison.to_dict()), page and (PAGE_FILE, page)
     )
 
 

@@ -180,11 +180,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     for _, plan in settings:
         check_delta(plan, total=made.counts.total, allowed=allow_large_delta)
     tried = simulate_settings(
-        made,
-        settings,
-        runs=runs,
-        source=source or SecureSource(),
-        progress=progress,
+        made, settings, runs=runs, source=source or SecureSource(), progress=progress
     )
     tried = replace(tried, is_confidential=allow_confidential)
     if html is not None:

@@ -21,18 +21,8 @@ from inftda.options import AtLeast, Doc, Option, Top, Zones, documented, lists, 
 from inftda.privacy.measurement import Measurement
 from inftda.publication import query
 from inftda.publication.agreement import TableFit, fit_table, table_fits
-from inftda.publication.folder import (
-    check_release,
-    own_files,
-    read_tree,
-    write_public_files,
-)
-from inftda.publication.manifest import (
-    DAMAGED,
-    MEASUREMENTS_FILE,
-    Manifest,
-    check_plain,
-)
+from inftda.publication.folder import check_release, own_files, read_tree, write_public_files
+from inftda.publication.manifest import DAMAGED, MEASUREMENTS_FILE, Manifest, check_plain
 from inftda.publication.measured import Measurements, NoisyTable
 from inftda.publication.measurements import (
     measured_groups,
@@ -40,26 +30,10 @@ from inftda.publication.measurements import (
     read_measurements,
     write_measurements,
 )
-from inftda.publication.parquet import (
-    check_flows,
-    flow_groups,
-    flow_parts,
-    join_flows,
-    write_flows,
-)
-from inftda.publication.reliability import (
-    NOT_PRIVATE_LINE,
-    LevelUse,
-    level_uses,
-    use_notes,
-)
+from inftda.publication.parquet import check_flows, flow_groups, flow_parts, join_flows, write_flows
+from inftda.publication.reliability import NOT_PRIVATE_LINE, LevelUse, level_uses, use_notes
 from inftda.publication.summary import release_notes
-from inftda.publication.totals import (
-    AreaTotals,
-    asked_total,
-    sum_totals,
-    totals_by_level,
-)
+from inftda.publication.totals import AreaTotals, asked_total, sum_totals, totals_by_level
 from inftda.tree import DESTINATION, ORIGIN, Cells, Tree
 from inftda.tree.groupings import Grouping, asked_for
 from inftda.util.exact_numbers import exact_sum

@@ -160,12 +160,7 @@ def level_rows(release: "Release") -> list[LevelRow]:
     if not release.manifest.plan.unit.root_is_public:
         shown.add(0)
     return [
-        LevelRow(
-            level,
-            published.get(level.index),
-            sigma.get(level.index),
-            bounds.get(level.index),
-        )
+        LevelRow(level, published.get(level.index), sigma.get(level.index), bounds.get(level.index))
         for level in release.tree.levels
         if level.index in shown
     ]

@@ -58,8 +58,7 @@ def table_from(  # noqa: PLR0913 - one keyword for each thing to say of a table
     path: Any = None,
     *,
     encoding: Annotated[
-        str | None,
-        Option("Encoding of a CSV file.", metavar="utf-8|utf-16|latin-1", panel=TABLE),
+        str | None, Option("Encoding of a CSV file.", metavar="utf-8|utf-16|latin-1", panel=TABLE)
     ] = None,
     sheet: Annotated[
         str | None,

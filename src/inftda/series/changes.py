@@ -436,10 +436,7 @@ def _tables(release: Release, levels: Sequence[str]) -> list[_Measured]:
 
 
 def _decided(
-    number: Ints,
-    values: Sequence[Ints],
-    known: Sequence[_Evidence],
-    rate: float,
+    number: Ints, values: Sequence[Ints], known: Sequence[_Evidence], rate: float
 ) -> tuple[Floats, Floats, NDArray[np.int8]]:
     """Lower and upper ends of changes, and the number of each verdict."""
     old, new = known
