@@ -39,11 +39,7 @@ def rings(outline: bytes) -> list[NDArray[np.float64]]:
 
 
 def check_outlines(outlines: pa.BinaryArray) -> None:
-    """Refuse geometries that are no polygons in degrees.
-
-    Args:
-        outlines: null where there is none.
-    """
+    """Refuse geometries that are no polygons in degrees, except null."""
     for outline in outlines.to_pylist():
         if outline is None:
             continue

@@ -27,11 +27,7 @@ _CONFIG: Final = Option(
 
 
 class Call:
-    """The Python function of a command, with its given arguments.
-
-    Attributes:
-        given: the given parameters, by name.
-    """
+    """The Python function of a command, with its given arguments."""
 
     def __init__(self, function: Callable[..., Any], given: dict[str, Any]) -> None:
         self.given, self._function = given, function

@@ -93,13 +93,7 @@ _RESULTS: Final[Formats] = {
 class MethodResult:
     """Accuracy of one method. Confidential.
 
-    Attributes:
-        method: its name.
-        epsilon: of the guarantee; None without a guarantee, or with rho alone.
-        is_guaranteed: whether it has a guarantee.
-        words: a description of the method, or its guarantee.
-        levels: measures of every level.
-        totals: measures of totals of areas that are no level of the tree.
+    Epsilon is None without a guarantee, or with rho alone; `words` describe the method.
     """
 
     method: str

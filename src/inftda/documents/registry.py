@@ -26,14 +26,7 @@ POST_PROCESSING: Final = (
 def registry_entry(
     release: Release, account: Dataset | None, *, title: str, description: str
 ) -> str:
-    """The entry as YAML text.
-
-    Args:
-        release: the release of the entry.
-        account: the data set of a ledger that the release was charged to, if known.
-        title: name of the release.
-        description: of the numbers, for the office to edit.
-    """
+    """The entry as YAML text, with the charges of the release's ledger if they are known."""
     manifest, plan = release.manifest, release.manifest.plan
     measured = (*plan.levels, *plan.tables)
     drawn = f"{len(measured)} measurements with independent noise"

@@ -142,10 +142,7 @@ class Release:
     ) -> pa.Table:
         """Add columns `low`, `high` and `grade` to a table of `sum_flows`.
 
-        Args:
-            table: the table.
-            asked: grouping of each axis.
-            number: name of the column that the intervals are for.
+        They are those of the column `number`.
         """
         value = table.column(number).to_numpy()
         is_whole = not any(own.needed for own in asked)

@@ -188,10 +188,7 @@ def asked_total(asked: Sequence[Grouping]) -> int | None:
 def sum_totals(asked: Sequence[Grouping], number: int, finest: AreaTotals) -> pa.Table:
     """Sum up totals of an axis like `sum_flows`, with an additional column `listed`.
 
-    Args:
-        asked: grouping of each axis.
-        number: number of the axis.
-        finest: totals of its finest areas.
+    `finest` has the totals of the finest areas of that axis.
     """
     own = asked[number]
     sums = {name: own.sum_up(of) for name, of in ((FLOW, finest.flow), (LISTED, finest.listed))}

@@ -39,14 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Request:
-    """How an engine should read a table.
-
-    Attributes:
-        columns: the meaning of the columns.
-        unit: the privacy unit, to which contributions are bounded.
-        source: random bits that choose a person's trips.
-        say: receives how rows are interpreted.
-    """
+    """How an engine should read a table; `say` receives how rows are interpreted."""
 
     columns: Columns
     unit: Unit
