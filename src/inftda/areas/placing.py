@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.areas.grids import CellPlacer, resolution_of
-from inftda.areas.wkb import rings
+from inftda.areas.polygons import rings
 from inftda.errors import HierarchyError
 from inftda.tree.hierarchy import Hierarchy
 from inftda.util.kernels import inlined_kernel, kernel

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from inftda.areas.features import read_features
 from inftda.areas.locations import Gazetteer, from_seam
 from inftda.areas.polygons import as_outlines, inner_points, shapely
-from inftda.areas.wkb import rings as rings_of
+from inftda.areas.polygons import rings as rings_of
 from inftda.errors import InftdaError
 from inftda.tree import Axis
 from inftda.tree.hierarchy import Hierarchy

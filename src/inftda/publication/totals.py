@@ -94,14 +94,10 @@ def totals_by_level(
 def _first_cross_table(tree: Tree, number: int) -> int:
     """The coarsest level of an axis whose totals are no level of the tree."""
     depth = tree.axes[number].hierarchy.depth
-    return next(
-        (one for one in range(1, depth + 1) if _one_way(tree, number, one) not in tree.on_tree),
-        depth + 1,
-    )
-
-
-def _one_way(tree: Tree, number: int, depth: int) -> tuple[int, ...]:
-    return tree.coarsest([depth if axis == number else 0 for axis in range(len(tree.axes))])
+    for one in range(1, depth + 1):
+        if tree.coarsest(tree.one_way(number, one)) not in tree.on_tree:
+            return one
+    return depth + 1
 
 
 def _best_measurements(
