@@ -186,10 +186,6 @@ class Release:
         is_public = self.manifest.plan.unit.root_is_public
         return Intervals(self.tree, self._published, *self._leaves, is_public=is_public)
 
-    def _measured_totals(self, axis: int) -> dict[int, NoisyTable]:
-        """Measured marginal totals of an axis, by level."""
-        return {table.depths[axis]: table for table in self._totals.values() if table.depths[axis]}
-
     def totals_of(self, axis: str) -> Mapping[int, AreaTotals]:
         """Published totals of an axis by level, for the levels that cross tables measured.
 
@@ -210,7 +206,8 @@ class Release:
         for number, axis in enumerate(self.tree.axes):
             listed = np.zeros(axis.hierarchy.n_areas(axis.hierarchy.depth), np.int64)
             np.add.at(listed, leaves.areas[number], leaves.value)
-            measured = self._measured_totals(number)
+            tables = (table for table in self._totals.values() if table.depths[number])
+            measured = {table.depths[number]: table for table in tables}
             found[axis.name] = totals_by_level(self.tree, number, listed, measured)
         return found
 
@@ -332,9 +329,11 @@ class Release:
     def __repr__(self) -> str:
         place = "in memory" if isinstance(self.table, pa.Table) else repr(self.table.parent.name)
         axes = ", ".join(axis.name for axis in self.tree.axes)
+        guarantee = self.manifest.plan.describe() if self.manifest.private else NOT_PRIVATE_LINE
+        finest = "; ".join(use_notes(self)[-1:])
         return (
             f"<release {place}: {self.manifest.n_flows:,} flows by {axes}, {self._total()}; "
-            f"{self._guarantee()}; {self._uses()}>"
+            f"{guarantee}; {finest}>"
         )
 
     def _repr_html_(self) -> str:
@@ -348,13 +347,6 @@ class Release:
 
     def _total(self) -> str:
         return f"{self.total:,} {self.manifest.counts} in all"
-
-    def _uses(self) -> str:
-        """State the smallest usable count of the finest level."""
-        return "; ".join(use_notes(self)[-1:])
-
-    def _guarantee(self) -> str:
-        return self.manifest.plan.describe() if self.manifest.private else NOT_PRIVATE_LINE
 
     def in_memory(self) -> "Release":
         """Copy the release to memory, so that it does not need its folder."""
