@@ -21,7 +21,7 @@ import pyarrow.feather as pa_feather
 import pyarrow.parquet as pq
 import shapely
 
-from inftda.areas.clock import clock_hierarchy
+from inftda.areas.build import clock_hierarchy
 from inftda.areas.reader import read_areas
 from inftda.errors import InftdaError
 from inftda.noise.bits import SeededSource

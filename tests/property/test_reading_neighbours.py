@@ -12,7 +12,7 @@ import shapely
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from inftda.areas.clock import clock_hierarchy
+from inftda.areas.build import clock_hierarchy
 from inftda.areas.reader import read_areas
 from inftda.reading import Columns, read_leaves
 from inftda.tree import Axis

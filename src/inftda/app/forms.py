@@ -55,17 +55,8 @@ UNIT: Final = ("neighbours", "exactly")
 class Field:
     """One control.
 
-    Attributes:
-        section: of the document; empty at its top.
-        key: in that section.
-        label: for people.
-        meaning: the help of the option.
-        flag: on the command line.
-        widget: text, number, check, choice, column, file or list.
-        choices: values to choose from, if there are any.
-        default: where nothing is given.
-        is_flag: whether the first choice is true and the second one false.
-        metavar: placeholder of its value.
+    The section is that of the document, empty at its top; the key is in it. Widgets are text,
+    number, check, choice, column, file and list. If it is a flag, its first choice is true.
     """
 
     section: str

@@ -24,13 +24,7 @@ _LOOK = "look at the folder, and at the ledger if there is one, before it is run
 
 
 class Job:
-    """A command under way, or ended.
-
-    Args:
-        command: its name.
-        document: the options that it reads.
-        root: the folder it runs in.
-    """
+    """A command under way, or ended; it reads the document and runs in the folder `root`."""
 
     def __init__(self, command: str, document: Document, root: Path) -> None:
         self.command, self.document = command, document
@@ -119,12 +113,7 @@ class Job:
 
 
 class Jobs:
-    """At most one job at a time.
-
-    Attributes:
-        last: the last one, which may be under way.
-        of: the last one of each command.
-    """
+    """At most one job at a time; `of` has the last one of each command."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._lock = root, threading.Lock()

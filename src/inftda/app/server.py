@@ -118,11 +118,7 @@ class Guard:
 
 
 class App:
-    """The routes, and their common state.
-
-    Args:
-        root: the start folder, resolved.
-    """
+    """The routes, and their common state."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -1,16 +1,23 @@
-"""Build the public tree of a release from the descriptions of its areas."""
+"""Build the public tree of a release from the descriptions of its areas, and of the clock."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final, Literal
+
+import pyarrow as pa
 
 from inftda.areas.reader import Levels, read_areas
 from inftda.errors import TreeError
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
+from inftda.tree.hierarchy import Hierarchy
+from inftda.tree.places import Places
 from inftda.tree.tree import interleave
 
-if TYPE_CHECKING:
-    from inftda.tree.hierarchy import Hierarchy
+#: Parts of a time stamp that can be an axis, and its name.
+ClockPart = Literal["hour", "weekday"]
+WEEKDAYS: Final = ("1-Mon", "2-Tue", "3-Wed", "4-Thu", "5-Fri", "6-Sat", "7-Sun")
+_PARTS: Final = {"00-05": "night", "06-11": "morning", "12-17": "afternoon", "18-23": "evening"}
+_HOURS_OF_PART, _WORKDAYS = 6, 5
 
 
 def default_order(axes: Sequence[Axis], first: str | None = None) -> list[str]:
@@ -64,3 +71,19 @@ def build_tree(  # noqa: PLR0913 - one keyword for each thing that shapes a tree
         by_name = {axis.name: axis for axis in axes}
         order = interleave([by_name[name] for name in order])
     return Tree.build(axes, order or default_order(axes, first))
+
+
+def clock_hierarchy(part: ClockPart) -> Hierarchy:
+    """Part of day > hour, or kind of day > weekday; codes sort as time goes by.
+
+    >>> clock_hierarchy("hour")
+    Hierarchy(4 part_of_day, 24 hour)
+    >>> clock_hierarchy("weekday").codes(1).to_pylist()
+    ['Mon-Fri', 'Sat-Sun']
+    """
+    if part == "weekday":
+        kinds = ["Mon-Fri" if day < _WORKDAYS else "Sat-Sun" for day in range(len(WEEKDAYS))]
+        return Hierarchy.read({"kind_of_day": kinds, "weekday": list(WEEKDAYS)})
+    parts = [code for code in _PARTS for _ in range(_HOURS_OF_PART)]
+    hours = Hierarchy.read({"part_of_day": parts, "hour": [f"{hour:02d}" for hour in range(24)]})
+    return hours.with_places(Places(names={"part_of_day": pa.array(list(_PARTS.values()))}))

@@ -56,13 +56,7 @@ class Gazetteer:
     def of(
         cls, hierarchies: Iterable[Hierarchy], *, names: Any = None, centroids: Any = None
     ) -> "Gazetteer":
-        """Names and locations of areas; entries of files come before those of the areas themselves.
-
-        Args:
-            hierarchies: the areas of each axis.
-            names: file or table of names.
-            centroids: file or table of locations.
-        """
+        """Names and locations of areas, from files before those of the areas themselves."""
         found = cls(tuple(hierarchies))
         if names is not None:
             found._read_names(names)

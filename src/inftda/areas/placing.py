@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.areas.grids import CellPlacer, resolution_of
-from inftda.areas.wkb import rings
+from inftda.areas.polygons import rings
 from inftda.errors import HierarchyError
 from inftda.tree.hierarchy import Hierarchy
 from inftda.util.kernels import inlined_kernel, kernel
@@ -84,11 +84,7 @@ class Polygons(NamedTuple):
 
     @classmethod
     def of(cls, outlines: pa.BinaryArray) -> Self:
-        """Prepare areas.
-
-        Args:
-            outlines: polygons as WKB, in the order of the areas; null for areas without.
-        """
+        """Prepare outlines: WKB in the order of the areas, null for areas without."""
         edges, area = _edges(outlines)
         south, north = edges[1].min() - _REACH, edges[3].max() + _REACH
         n_rows = min(len(area), _MOST_ROWS)

@@ -2,9 +2,13 @@
 
 They are arrays of shapely's geometries, None where there is none. Libraries of the extra `geo` are
 loaded when they are first needed.
+
+Outlines are kept as polygons in well-known binary, little-endian, in two dimensions. These are read
+without any library, so that a release can be checked wherever it is read.
 """
 
 import re
+import struct
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final
@@ -20,6 +24,11 @@ from inftda.util.tabular import find_texts
 Geometries = NDArray[Any]
 
 _POLYGON, _MULTIPOLYGON = 3, 6
+_HEAD: Final = struct.Struct("<BII")
+_SIZE: Final = struct.Struct("<I")
+_CORNER: Final = 16
+#: Corners of the smallest ring: a triangle, and its first corner again.
+_FEWEST: Final = 4
 #: Part of an area that another may overlap: generalised borders differ by a few hundredths.
 _OVERLAP: Final = 0.1
 #: Coordinate systems that are degrees already.
@@ -166,7 +175,7 @@ def _check_apart(geometries: Geometries, names: Sequence[str], label: str) -> No
 
 
 def as_outlines(geometries: Geometries) -> pa.BinaryArray:
-    """Convert to the WKB that `inftda.areas.wkb` accepts."""
+    """Convert to the WKB that `rings` reads."""
     return pa.array(shapely().to_wkb(geometries, byte_order=1), pa.binary())
 
 
@@ -174,3 +183,64 @@ def inner_points(geometries: Geometries) -> tuple[NDArray[np.float64], NDArray[n
     """Longitude and latitude of a point inside of each, NaN where there is none."""
     points = shapely().point_on_surface(geometries)
     return shapely().get_x(points), shapely().get_y(points)
+
+
+# --- outlines
+
+
+def rings(outline: bytes) -> list[NDArray[np.float64]]:
+    """The rings of a polygon or of several, float64[corners, 2] each, closed."""
+    kind, n_parts, at = _head(outline, 0)
+    if kind == _POLYGON:
+        found, at = _polygon(outline, 0)
+    elif kind == _MULTIPOLYGON:
+        found = []
+        for _ in range(n_parts):
+            part, at = _polygon(outline, at)
+            found += part
+    else:
+        raise ValueError("no polygon")
+    if at != len(outline) or not found:
+        raise ValueError("no polygon, or more than one")
+    return found
+
+
+def check_outlines(outlines: pa.BinaryArray) -> None:
+    """Refuse geometries that are no polygons in degrees, except null."""
+    for outline in outlines.to_pylist():
+        if outline is None:
+            continue
+        try:
+            corners = np.concatenate(rings(outline))
+        except (ValueError, struct.error):
+            raise HierarchyError("an outline is not a polygon") from None
+        # Written so that not-a-number is refused, too.
+        if not (np.abs(corners) <= (MAX_LON, MAX_LAT)).all():
+            raise HierarchyError("an outline is not in degrees")
+
+
+def _head(data: bytes, at: int) -> tuple[int, int, int]:
+    """Kind, number of parts, and where they begin."""
+    order, kind, n_parts = _HEAD.unpack_from(data, at)
+    if order != 1:
+        raise ValueError("not little-endian")
+    return kind, n_parts, at + _HEAD.size
+
+
+def _polygon(data: bytes, at: int) -> tuple[list[NDArray[np.float64]], int]:
+    """The rings of one polygon, and where it ends."""
+    kind, n_rings, at = _head(data, at)
+    if kind != _POLYGON:
+        raise ValueError("no polygon")
+    found = []
+    for _ in range(n_rings):
+        (n_points,) = _SIZE.unpack_from(data, at)
+        at += _SIZE.size
+        if n_points < _FEWEST or at + n_points * _CORNER > len(data):
+            raise ValueError("no ring")
+        ring = np.frombuffer(data, "<f8", 2 * n_points, at).reshape(-1, 2)
+        if (ring[0] != ring[-1]).any():
+            raise ValueError("not closed")
+        found.append(ring)
+        at += n_points * _CORNER
+    return found, at

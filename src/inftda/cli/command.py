@@ -13,14 +13,7 @@ from typing import Any, Final
 
 import click
 
-from inftda.arguments import (
-    NUMBERS,
-    Parameter,
-    as_given,
-    parameters_of,
-    read_configuration,
-    values,
-)
+from inftda.arguments import NUMBERS, Parameter, as_given, parameters_of, read_configuration, values
 from inftda.cli.output import say
 from inftda.errors import InftdaError
 from inftda.options import AREAS, GUARANTEE, RUN, TABLE, Option, current_name
@@ -34,11 +27,7 @@ _CONFIG: Final = Option(
 
 
 class Call:
-    """The Python function of a command, with its given arguments.
-
-    Attributes:
-        given: the given parameters, by name.
-    """
+    """The Python function of a command, with its given arguments."""
 
     def __init__(self, function: Callable[..., Any], given: dict[str, Any]) -> None:
         self.given, self._function = given, function

@@ -45,13 +45,7 @@ _COMPILER, _MOMENT = ("numba", "llvmlite"), 0.05
 
 
 class _Commands(click.Group):
-    """Commands that are loaded when they are used.
-
-    Args:
-        name: of the group.
-        about: help of the group.
-        commands: name to module, name there, and help.
-    """
+    """Commands that are loaded when they are used: name to module, name there, and help."""
 
     def __init__(self, name: str, about: str, commands: Mapping[str, Any], **more: Any) -> None:
         super().__init__(name, help=about, no_args_is_help=True, **more)
@@ -115,11 +109,7 @@ app = _Commands(
         "report": ("share", "report", "Write a page for readers, to open in any browser."),
         "export": ("share", "export", "Write files for spreadsheets, maps, GIS, models or R."),
         "dossier": ("share", "dossier", "Write a registry entry and a summary for reviewers."),
-        "evaluate": (
-            "confidential",
-            "evaluate",
-            "Compare a release with the truth. CONFIDENTIAL.",
-        ),
+        "evaluate": ("confidential", "evaluate", "Compare a release with the truth. CONFIDENTIAL."),
         "compare": ("confidential", "compare", "Compare methods on the true counts. CONFIDENTIAL."),
         "areas": _AREAS,
         "ledger": _LEDGER,

@@ -137,13 +137,7 @@ def demo(  # noqa: PLR0913 - one keyword for each property of the country
 def _telling_what_is_published(
     out: str | Path, made: Release, dataset: str | None = None
 ) -> Iterator[None]:
-    """Report that the release is in place if printing its summary fails.
-
-    Args:
-        out: its folder.
-        made: the release.
-        dataset: of the ledger that was charged, if one was.
-    """
+    """Report that the release, and its charge, is in place if printing its summary fails."""
     try:
         yield
     except (KeyboardInterrupt, Exception) as problem:  # noqa: BLE001 - whatever it is

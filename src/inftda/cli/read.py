@@ -111,8 +111,7 @@ def query(
     *,
     release: Released,
     estimate: Annotated[
-        Path | None,
-        Option("Estimate to show in place of released flows.", "FOLDER", Path),
+        Path | None, Option("Estimate to show in place of released flows.", "FOLDER", Path)
     ] = None,
     fit: Annotated[
         bool,
@@ -147,11 +146,7 @@ def query(
 
 
 @command(editions.change)
-def change(
-    call: Call,
-    *,
-    answer: Annotated[Answer, Group(Answer)] = ON_SCREEN,
-) -> None:
+def change(call: Call, *, answer: Annotated[Answer, Group(Answer)] = ON_SCREEN) -> None:
     """Compare two editions of a table: intervals and verdicts from the noise of both."""
     answer.check()
     found = call()

@@ -93,13 +93,7 @@ _RESULTS: Final[Formats] = {
 class MethodResult:
     """Accuracy of one method. Confidential.
 
-    Attributes:
-        method: its name.
-        epsilon: of the guarantee; None without a guarantee, or with rho alone.
-        is_guaranteed: whether it has a guarantee.
-        words: a description of the method, or its guarantee.
-        levels: measures of every level.
-        totals: measures of totals of areas that are no level of the tree.
+    Epsilon is None without a guarantee, or with rho alone; `words` describe the method.
     """
 
     method: str
@@ -193,9 +187,7 @@ class MethodComparison:
 @documented
 def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each thing to decide
     truth: Annotated[
-        Any,
-        Option("The confidential table.", metavar="TRUTH", is_argument=True),
-        Group(table_from),
+        Any, Option("The confidential table.", metavar="TRUTH", is_argument=True), Group(table_from)
     ],
     areas: AreasFile = None,
     *,
@@ -256,14 +248,7 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
             make_plan(tree, unit, **(budget | {word: one}))
     bits = source or SecureSource()
     # Counted once, as for a release: all methods are compared on the rows that it would count.
-    leaves = read_leaves(
-        truth,
-        columns,
-        tree.axes,
-        unit=unit,
-        random_source=bits,
-        say=on_message,
-    )
+    leaves = read_leaves(truth, columns, tree.axes, unit=unit, random_source=bits, say=on_message)
     counts, random = Truth.of(tree, leaves), np.random.default_rng(seed)
     released: list[Release] = []
     results: list[MethodResult] = []

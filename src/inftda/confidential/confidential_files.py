@@ -25,10 +25,7 @@ Writer = Callable[[Path], object]
 def table_of(rows: Iterable[Mapping[str, Any]], kind: type, **before: type) -> pa.Table:
     """Measures as a table, marked as confidential.
 
-    Args:
-        rows: by name of the field; fields that hold nested measures are left out.
-        kind: the class of the measures, whose fields are the columns.
-        before: types of columns that stand before these.
+    Its columns are the fields of `kind` except nested measures, after those of `before`.
     """
     known = list(rows)
     declared = {**before, **get_type_hints(kind)}
@@ -60,11 +57,7 @@ def write_confidential(
 ) -> tuple[Path, ...]:
     """Write files to a separate folder, readable by the owner only.
 
-    Args:
-        out: folder to write to, not in a release; it is made if it is not there.
-        tables: each is written as CSV and as Parquet, by name without ending.
-        summary: name of a JSON file, and its content.
-        page: name of a page, and the function that writes it to a path.
+    Each table is written as CSV and as Parquet, the summary as JSON.
     """
     folder = Path(out)
     check_unpublished(folder)

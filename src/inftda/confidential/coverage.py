@@ -46,13 +46,7 @@ class IntervalMeasures:
 def measure_intervals(
     truth: Truth, released: Truth, release: Release
 ) -> tuple[IntervalMeasures, ...]:
-    """Intervals of the published numbers of every level of the tree; none without measurements.
-
-    Args:
-        truth: the confidential counts.
-        released: the flows of the release.
-        release: the release made from them.
-    """
+    """Intervals of the published numbers of every level of the tree; none without measurements."""
     if not release.has_measurements:
         return ()
     known, splitting = release.intervals(), {at.index for at in release.tree.splitting_levels}
@@ -66,12 +60,7 @@ def measure_intervals(
 
 
 def measure_estimated(truth: Truth, made: CellIntervals) -> tuple[IntervalMeasures, ...]:
-    """Intervals of estimates, which are those between finest areas.
-
-    Args:
-        truth: the confidential counts.
-        made: the estimates.
-    """
+    """Intervals of estimates, which are those between finest areas."""
     true = np.append(truth.leaves.value, 0)[find_rows(truth.leaves.areas, made.areas)]
     return tuple(_by_class(truth.tree.levels[-1].name, made.value, true, made.low, made.high))
 
@@ -97,12 +86,7 @@ def measure_published_totals(truth: Truth, release: Release) -> tuple[TotalMeasu
 def lowest_coverage(
     measures: Iterable[IntervalMeasures], least: int = LEAST
 ) -> IntervalMeasures | None:
-    """The class whose intervals fail most often; None if none has enough numbers to tell.
-
-    Args:
-        measures: of some levels.
-        least: number of numbers that a class must have.
-    """
+    """The class whose intervals fail most often; None if all have fewer numbers than `least`."""
     enough = (one for one in measures if one.n_numbers >= least)
     return min(enough, key=lambda one: one.in_interval, default=None)
 

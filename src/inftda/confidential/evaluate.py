@@ -302,14 +302,7 @@ def compare(
     estimate: Estimate | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compare a release with its truth at every level.
-
-    Args:
-        release: the release.
-        truth: the result of `read_truth`.
-        estimate: made from the release, to be compared as well.
-        progress: called with the name of the level, levels done and number of levels.
-    """
+    """Compare a release with its truth, as `read_truth` gives it, at every level."""
     released = Truth.from_leaves(release.tree, *release.leaves())
     levels = measure(truth, released, progress=progress)
     return Comparison(
@@ -384,17 +377,9 @@ def _settings(release: Release) -> dict[str, Any]:
 
 
 def write_comparison(
-    comparison: Comparison,
-    out: str | Path,
-    *,
-    page: Callable[[Path], object] | None = None,
+    comparison: Comparison, out: str | Path, *, page: Callable[[Path], object] | None = None
 ) -> tuple[Path, ...]:
     """Write the measures to a separate folder, readable by the owner only.
-
-    Args:
-        comparison: its measures are written.
-        out: folder to write to; it is made if it is not there.
-        page: writes the same as a page to the path it is given.
 
     Returns:
         The files: levels, size classes, totals and intervals as CSV and Parquet, the same of an
@@ -405,10 +390,7 @@ def write_comparison(
         of_estimate = comparison.estimate.tables().items()
         tables |= {f"CONFIDENTIAL-estimate-{name}": made for name, made in of_estimate}
     return write_confidential(
-        out,
-        tables,
-        (SUMMARY_FILE, comparison.to_dict()),
-        page and (PAGE_FILE, page),
+        out, tables, (SUMMARY_FILE, comparison.to_dict()), page and (PAGE_FILE, page)
     )
 
 
@@ -417,11 +399,7 @@ def write_confidential_page(
 ) -> Path:
     """Write the page that compares a release with the truth, readable by its owner only.
 
-    Args:
-        release: the release.
-        counts: the true counts.
-        measures: one mapping for each level, figure names to figures; None is not shown.
-        out: the HTML file to write; an older one is replaced.
+    `measures` are those of `Comparison.by_level`.
     """
     check_file(Path(out), force=True)
     places, shapes = read_places(release.tree.axes)

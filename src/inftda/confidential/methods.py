@@ -92,11 +92,8 @@ def _root(growing: Callable[[float], float], low: float, high: float) -> float:
 class Kind:
     """A kind of method with one whole number.
 
-    Attributes:
-        default: the number unless another is given.
-        words: a description, with a place for the number.
-        show: from true counts, the number and random numbers to the published numbers.
-        is_secondary: whether more cells of a family are hidden.
+    `words` have a place for the number. `show` makes published numbers of true counts, the number
+    and random numbers. If it is secondary, more cells of a family are hidden.
     """
 
     default: int
@@ -109,12 +106,7 @@ class Kind:
 class Method:
     """A method that an office may use.
 
-    Attributes:
-        name: on the command line.
-        kind: its kind.
-        number: of the kind.
-        source: the office, its tables, the parts left out, and the reference.
-        options: other settings of the kind.
+    `source` is the office, its tables, the parts left out, and the reference.
     """
 
     name: str
@@ -151,11 +143,8 @@ def hide_in_families(
 ) -> NDArray[np.bool_]:
     """Which children are hidden, so that no hidden one follows from its family.
 
-    Args:
-        count: of the children, family by family.
-        offsets: where the families begin and end.
-        is_parent_hidden: one flag for each family.
-        most: counts below it are hidden.
+    Families lie between `offsets`; a parent's flag is that of its family. Counts below `most` are
+    hidden.
     """
     is_hidden, n = count < most, np.diff(offsets)
     family = np.repeat(np.arange(len(n)), n)

@@ -141,14 +141,8 @@ def level_names(tree: Tree, depths: Sequence[int]) -> dict[str, str]:
 class ExportData:
     """Contents of an export.
 
-    Attributes:
-        source: a release or an estimate.
-        levels: name and depths, coarse to fine; see `chosen_levels`.
-        places: coordinates and names of areas.
-        title: for people.
-        description: the guarantee and warnings to readers, in a few sentences.
-        keep_formulas: whether cells are left as they are that a spreadsheet would run.
-        intervals: whether numbers get intervals.
+    `levels` are those of `chosen_levels`; `description` has the guarantee and warnings to readers
+    in a few sentences. Numbers get intervals if `intervals` is true.
     """
 
     source: Release | Estimate

@@ -17,13 +17,7 @@ from inftda.exports.contents import ExportData, Resource, chosen_levels
 from inftda.exports.gis import write_geojson, write_geopackage
 from inftda.exports.matrices import write_omx
 from inftda.exports.spreadsheets import write_csv, write_flowmap
-from inftda.options import (
-    Centroids,
-    KeepFormulas,
-    Names,
-    Option,
-    documented,
-)
+from inftda.options import Centroids, KeepFormulas, Names, Option, documented
 from inftda.publication.release import Release, open_release
 from inftda.publication.reliability import NOT_PRIVATE, counting_note
 from inftda.publication.summary import describe_size
@@ -64,8 +58,7 @@ _ESTIMATED: Final = (
 @documented
 def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     source: Annotated[
-        Any,
-        Option("A release or an estimate, or its folder.", metavar="RELEASE", is_argument=True),
+        Any, Option("A release or an estimate, or its folder.", metavar="RELEASE", is_argument=True)
     ],
     *,
     to: Annotated[
@@ -73,8 +66,7 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     ],
     out: Annotated[str | Path, Option("Folder to write, not in a release.")],
     level: Annotated[
-        Sequence[str] | None,
-        Option("Only this level; by default all levels.", is_repeated=True),
+        Sequence[str] | None, Option("Only this level; by default all levels.", is_repeated=True)
     ] = None,
     names: Names = None,
     centroids: Centroids = None,

@@ -33,12 +33,7 @@ _TOTALS: Final = {ORIGIN: "By where they start", DESTINATION: "By where they end
 
 
 class _Places:
-    """Names and places of the areas of one release, and numbers in terms of them.
-
-    Args:
-        release: the release.
-        files: names, locations and outlines, where there are any.
-    """
+    """Names and places of the areas of a release, also from files, and numbers in terms of them."""
 
     def __init__(self, release: Release, files: Sequence[Path | None]) -> None:
         self.tree = release.tree

@@ -12,11 +12,7 @@ _SHADES: Final = 8
 
 
 class LogScale:
-    """A logarithmic axis from a power of ten to a bit beyond the largest number.
-
-    Attributes:
-        marks: the powers of ten on it.
-    """
+    """A logarithmic axis, marked by powers of ten, to a bit beyond the largest number."""
 
     def __init__(self, numbers: Sequence[float]) -> None:
         positive = [number for number in numbers if number > 0] or [1.0]
@@ -57,14 +53,7 @@ class ShareScale:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a chart.
-
-    Attributes:
-        label: entry of the legend.
-        shade: number of its colour.
-        values: a number for each point from left to right; None where there is none.
-        is_bound: whether it is a guarantee, which is drawn dashed.
-    """
+    """One line of a chart: a number or None for each point. A bound is drawn dashed."""
 
     label: str
     shade: int
@@ -76,13 +65,8 @@ class Line:
 class LineChart:
     """Lines over the same points, evenly spaced.
 
-    Attributes:
-        title: of the chart.
-        note: how to read it.
-        ticks: the points from left to right.
-        x_name: name of the horizontal axis.
-        lines: of the chart.
-        is_share: whether values are shares (0 to 100 %) instead of numbers (logarithmic).
+    `ticks` are the points from left to right. Values are shares (0 to 100 %) or, by default,
+    numbers on a logarithmic axis.
     """
 
     title: str

@@ -57,12 +57,10 @@ Item = TypeVar("Item")
 class Layout:
     """The order of axes in a page: two that are laid out, then those to filter by.
 
+    `order` has the numbers of the axes of the table, those that are laid out first.
+
     An origin and a destination are laid out wherever they stand in the tree; otherwise the first
     two axes are.
-
-    Attributes:
-        given: axes of the table.
-        order: numbers of these axes, those that are laid out first.
     """
 
     given: tuple[Axis, ...]

@@ -41,13 +41,7 @@ def render(  # noqa: PLR0913 - what every page has
 ) -> str:
     """A page in one file that loads nothing from anywhere.
 
-    Args:
-        template: file name of the template of its body.
-        facts: variables of the template.
-        title: heading of the page.
-        style: file names of its style sheets, with a blank between them.
-        script: the code it runs, if any.
-        is_confidential: whether the page is marked as confidential.
+    `template` is that of its body, and `style` names its style sheets, with blanks between them.
     """
     sheet = "".join(map(asset, style.split()))
     # Code and style are ours; all else is text.

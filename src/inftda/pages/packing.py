@@ -36,13 +36,7 @@ class Pack:
         self._size += len(planes)
 
     def add_cells(self, name: str, number: NDArray[np.int64], **columns: NDArray[Any]) -> None:
-        """Add some cells of a table.
-
-        Args:
-            name: of the table.
-            number: of each cell; they are different, in any order.
-            **columns: other numbers of each cell.
-        """
+        """Add cells by their numbers, all different and in any order, with columns of theirs."""
         order = np.argsort(number, kind="stable")
         self.add(f"{name}.cells", np.diff(number[order], prepend=0))
         for column, values in columns.items():

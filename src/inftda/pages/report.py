@@ -10,23 +10,9 @@ from typing import Annotated
 
 from inftda.errors import InftdaError
 from inftda.estimates.estimate import Estimate, open_estimate
-from inftda.options import (
-    Centroids,
-    KeepFormulas,
-    Names,
-    Option,
-    Outlines,
-    Released,
-    documented,
-)
+from inftda.options import Centroids, KeepFormulas, Names, Option, Outlines, Released, documented
 from inftda.pages import html
-from inftda.pages.explorer import (
-    Depths,
-    Layout,
-    Quality,
-    Table,
-    pack_explorer,
-)
+from inftda.pages.explorer import Depths, Layout, Quality, Table, pack_explorer
 from inftda.pages.shapes import read_places
 from inftda.pages.stacked import stacked
 from inftda.privacy.risk import PRECEDENTS, risk_of
@@ -204,8 +190,5 @@ def explorer_facts(
     """Facts about the explorer for the template, with its packed data."""
     is_whole = depths == tuple(axis.hierarchy.depth for axis in axes)
     held = (axis.hierarchy.level_name(depth) for axis, depth in zip(axes, depths, strict=True))
-    facts = {
-        "finest": [] if is_whole else list(dict.fromkeys(held)),
-        "has_estimate": has_estimate,
-    }
+    facts = {"finest": [] if is_whole else list(dict.fromkeys(held)), "has_estimate": has_estimate}
     return {"explorer": facts, "packed": packed}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from inftda.areas.features import read_features
 from inftda.areas.locations import Gazetteer, from_seam
 from inftda.areas.polygons import as_outlines, inner_points, shapely
-from inftda.areas.wkb import rings as rings_of
+from inftda.areas.polygons import rings as rings_of
 from inftda.errors import InftdaError
 from inftda.tree import Axis
 from inftda.tree.hierarchy import Hierarchy
@@ -64,9 +64,7 @@ def read_places(
 ) -> tuple[Gazetteer, Shapes | None]:
     """Names, locations and outlines of areas; those of the areas themselves fill the gaps.
 
-    Args:
-        axes: whose areas these are.
-        files: names, locations and outlines, where there are any.
+    `files` are those of names, locations and outlines, where there are any.
 
     Raises:
         InftdaError: a file cannot be read or does not fit the areas.
@@ -77,12 +75,7 @@ def read_places(
 
 
 def read_shapes(places: Gazetteer, path: Path) -> Shapes:
-    """Read a file of polygons; areas without a location get one inside of their outline.
-
-    Args:
-        places: the areas, whose locations are added to.
-        path: GeoJSON, GeoPackage, shapefile or FlatGeobuf.
-    """
+    """Read a file of polygons; areas of `places` without a location get one inside of them."""
     label, table, geometries = read_features(path)
     axis, level, area = _match(places.hierarchies, label, table)
     is_used = (area >= 0) & np.isin(shapely().get_type_id(geometries), _POLYGONS)

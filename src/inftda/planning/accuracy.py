@@ -125,11 +125,7 @@ class TotalMeasures:
 class LevelCells:
     """Cells of one level that are not zero in one of two tables, in tree order.
 
-    Attributes:
-        level: the level.
-        true: int64[cells], their true counts.
-        released: int64[cells], their released counts.
-        nodes: the released cells; None for the root.
+    `nodes` are the released cells; None for the root.
     """
 
     level: TreeLevel
@@ -172,10 +168,7 @@ def measure(
 ) -> tuple[LevelMeasures, ...]:
     """Measures of every level, from the root to the leaves.
 
-    Args:
-        truth: the confidential counts.
-        released: the released leaves, summed up by the same tree.
-        progress: called with level name, levels done and number of levels.
+    `released` has the released leaves, summed up by the same tree.
     """
     levels = []
     for cells in level_cells(truth, released):

@@ -42,13 +42,7 @@ _TOTALS: Final[Formats] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One combination of epsilon, privacy unit and split.
-
-    Attributes:
-        epsilon: of the guarantee.
-        unit: the privacy unit.
-        split: of the budget over levels, as it was given.
-    """
+    """One combination of epsilon, privacy unit and split; the split is as it was given."""
 
     epsilon: float
     unit: Unit

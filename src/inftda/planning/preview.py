@@ -180,11 +180,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     for _, plan in settings:
         check_delta(plan, total=made.counts.total, allowed=allow_large_delta)
     tried = simulate_settings(
-        made,
-        settings,
-        runs=runs,
-        source=source or SecureSource(),
-        progress=progress,
+        made, settings, runs=runs, source=source or SecureSource(), progress=progress
     )
     tried = replace(tried, is_confidential=allow_confidential)
     if html is not None:
@@ -252,11 +248,8 @@ def _several(value: Any) -> list[Any]:
 class LevelRun(NamedTuple):
     """One level of one simulated release.
 
-    Attributes:
-        measures: its errors.
-        errors: median and 95 % quantile of the errors of published numbers.
-        usable: which numbers can be used.
-        sizes: int64[4, classes]: published and false numbers, true and lost flows of each size.
+    `errors` are the median and the 95 % quantile of published numbers; `sizes`, int64[4, classes],
+    counts published and false numbers, and true and lost flows.
     """
 
     measures: LevelMeasures

@@ -39,12 +39,7 @@ SURROUNDINGS: Final = (0.004, 0.02, 0.33, 0.31, 0.22, 0.116)
 
 @dataclass(frozen=True)
 class StandIn:
-    """A public table in the place of the confidential one.
-
-    Attributes:
-        counts: its counts, by the tree of the release to come.
-        words: how it was made, for people.
-    """
+    """A public table in the place of the confidential one, and how it was made, for people."""
 
     counts: Truth
     words: str
@@ -60,13 +55,7 @@ def from_flows(
 ) -> StandIn:
     """A public table of flows in the place of the confidential one.
 
-    Args:
-        tree: of the release to come.
-        flows: the public table, anything a release takes.
-        level: name of the level of its origins and destinations, if it is coarser than the
-            areas; then it is spread.
-        columns: meaning of its columns.
-        seed: of the division of trips.
+    Flows between coarser areas, those of `level`, are spread at random by the seed.
     """
     columns = columns or Columns()
     depths = [_depth_of(axis.name, axis.hierarchy, level) for axis in tree.axes]

@@ -28,14 +28,7 @@ _BUDGETS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """An accuracy that was asked for.
-
-    Attributes:
-        name: a level of the tree, or axis and level of totals.
-        most: how far off numbers may be.
-        found: how far off they are at most.
-        kind: marginal totals, or which error of a level.
-    """
+    """An accuracy that was asked for: how far off numbers of a level, or totals, may be."""
 
     name: str
     most: int

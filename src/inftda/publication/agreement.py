@@ -97,14 +97,7 @@ def fit_table(fits: Iterable[TableFit]) -> pa.Table:
 def table_fits(
     tree: Tree, measured: Measurements, areas: Areas, values: Ints
 ) -> tuple[TableFit, ...]:
-    """Compute the agreement of leaves with each measured table.
-
-    Args:
-        tree: the tree.
-        measured: noisy values.
-        areas: int32[leaves] for each axis, finest areas.
-        values: int64[leaves], published or estimated.
-    """
+    """Compute the agreement of leaves, published or estimated, with each measured table."""
     agreement = Agreement(tree, areas, values)
     for table in measured.tables:
         for first in range(0, len(table.value), _AT_ONCE):
@@ -185,14 +178,7 @@ def _numbers(level: TreeLevel, areas: Sequence[NDArray[np.int32]]) -> Ints:
 
 @dataclass
 class _Table:
-    """Cells of a table with their published numbers, and results of the comparison.
-
-    Attributes:
-        marginal: the table.
-        noise: distribution of the noise.
-        number: int64, ascending, numbers of the cells that are not zero.
-        value: int64, their published numbers.
-    """
+    """Cells of a table that are not zero, by ascending number, and results of the comparison."""
 
     marginal: TreeLevel | CrossTable
     noise: Noise

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from inftda.areas.wkb import check_outlines
+from inftda.areas.polygons import check_outlines
 from inftda.errors import HierarchyError, InftdaError, ReleaseError
 from inftda.publication.manifest import (
     DAMAGED,

@@ -114,8 +114,7 @@ class Counting(Record, frozen=True):
     """
 
     bounded: Annotated[
-        bool,
-        _said("whether at most `trips` of each person are counted, by a column of persons"),
+        bool, _said("whether at most `trips` of each person are counted, by a column of persons")
     ]
     unplaceable: Annotated[
         Literal["error", "outside", "drop"],

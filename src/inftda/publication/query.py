@@ -32,10 +32,7 @@ def sum_flows(
 ) -> pa.Table:
     """Sum up numbers between finest areas by the groups of each axis, in their order.
 
-    Args:
-        parts: int32 finest areas, for each axis, and columns of int64 numbers; part by part.
-        names: of the columns of numbers.
-        asked: grouping of each axis.
+    Parts have finest areas for each axis, and a column of numbers for each of the names.
     """
     shown = [axis for axis in asked if axis.is_shown]
     known = [_added(*_placed(areas, values, asked)) for areas, values in parts]

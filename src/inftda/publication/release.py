@@ -21,18 +21,8 @@ from inftda.options import AtLeast, Doc, Option, Top, Zones, documented, lists, 
 from inftda.privacy.measurement import Measurement
 from inftda.publication import query
 from inftda.publication.agreement import TableFit, fit_table, table_fits
-from inftda.publication.folder import (
-    check_release,
-    own_files,
-    read_tree,
-    write_public_files,
-)
-from inftda.publication.manifest import (
-    DAMAGED,
-    MEASUREMENTS_FILE,
-    Manifest,
-    check_plain,
-)
+from inftda.publication.folder import check_release, own_files, read_tree, write_public_files
+from inftda.publication.manifest import DAMAGED, MEASUREMENTS_FILE, Manifest, check_plain
 from inftda.publication.measured import Measurements, NoisyTable
 from inftda.publication.measurements import (
     measured_groups,
@@ -40,26 +30,10 @@ from inftda.publication.measurements import (
     read_measurements,
     write_measurements,
 )
-from inftda.publication.parquet import (
-    check_flows,
-    flow_groups,
-    flow_parts,
-    join_flows,
-    write_flows,
-)
-from inftda.publication.reliability import (
-    NOT_PRIVATE_LINE,
-    LevelUse,
-    level_uses,
-    use_notes,
-)
+from inftda.publication.parquet import check_flows, flow_groups, flow_parts, join_flows, write_flows
+from inftda.publication.reliability import NOT_PRIVATE_LINE, LevelUse, level_uses, use_notes
 from inftda.publication.summary import release_notes
-from inftda.publication.totals import (
-    AreaTotals,
-    asked_total,
-    sum_totals,
-    totals_by_level,
-)
+from inftda.publication.totals import AreaTotals, asked_total, sum_totals, totals_by_level
 from inftda.tree import DESTINATION, ORIGIN, Cells, Tree
 from inftda.tree.groupings import Grouping, asked_for
 from inftda.util.exact_numbers import exact_sum
@@ -168,10 +142,7 @@ class Release:
     ) -> pa.Table:
         """Add columns `low`, `high` and `grade` to a table of `sum_flows`.
 
-        Args:
-            table: the table.
-            asked: grouping of each axis.
-            number: name of the column that the intervals are for.
+        They are those of the column `number`.
         """
         value = table.column(number).to_numpy()
         is_whole = not any(own.needed for own in asked)
@@ -215,10 +186,6 @@ class Release:
         is_public = self.manifest.plan.unit.root_is_public
         return Intervals(self.tree, self._published, *self._leaves, is_public=is_public)
 
-    def _measured_totals(self, axis: int) -> dict[int, NoisyTable]:
-        """Measured marginal totals of an axis, by level."""
-        return {table.depths[axis]: table for table in self._totals.values() if table.depths[axis]}
-
     def totals_of(self, axis: str) -> Mapping[int, AreaTotals]:
         """Published totals of an axis by level, for the levels that cross tables measured.
 
@@ -239,7 +206,8 @@ class Release:
         for number, axis in enumerate(self.tree.axes):
             listed = np.zeros(axis.hierarchy.n_areas(axis.hierarchy.depth), np.int64)
             np.add.at(listed, leaves.areas[number], leaves.value)
-            measured = self._measured_totals(number)
+            tables = (table for table in self._totals.values() if table.depths[number])
+            measured = {table.depths[number]: table for table in tables}
             found[axis.name] = totals_by_level(self.tree, number, listed, measured)
         return found
 
@@ -361,9 +329,11 @@ class Release:
     def __repr__(self) -> str:
         place = "in memory" if isinstance(self.table, pa.Table) else repr(self.table.parent.name)
         axes = ", ".join(axis.name for axis in self.tree.axes)
+        guarantee = self.manifest.plan.describe() if self.manifest.private else NOT_PRIVATE_LINE
+        finest = "; ".join(use_notes(self)[-1:])
         return (
             f"<release {place}: {self.manifest.n_flows:,} flows by {axes}, {self._total()}; "
-            f"{self._guarantee()}; {self._uses()}>"
+            f"{guarantee}; {finest}>"
         )
 
     def _repr_html_(self) -> str:
@@ -377,13 +347,6 @@ class Release:
 
     def _total(self) -> str:
         return f"{self.total:,} {self.manifest.counts} in all"
-
-    def _uses(self) -> str:
-        """State the smallest usable count of the finest level."""
-        return "; ".join(use_notes(self)[-1:])
-
-    def _guarantee(self) -> str:
-        return self.manifest.plan.describe() if self.manifest.private else NOT_PRIVATE_LINE
 
     def in_memory(self) -> "Release":
         """Copy the release to memory, so that it does not need its folder."""

@@ -40,10 +40,7 @@ _TIMES = " \N{MULTIPLICATION SIGN} "
 def guarantee_sentence(plan: Plan, one: str = "trip", many: str = "trips") -> str:
     """State the privacy unit, epsilon and delta, and the success of the best attacker.
 
-    Args:
-        plan: the plan of the release.
-        one: noun for a counted entry, such as trip.
-        many: its plural.
+    `one` and `many` are the noun for a counted entry.
     """
     unit, (success, *_) = plan.unit, risk_of(plan).figures
     budget = f"rho = {rounded_up(plan.rho)}"
@@ -99,10 +96,7 @@ def release_notes(release: "Release") -> list[Part]:
 def release_summary(release: "Release", out: str | Path, *, counted: str = "") -> list[Part]:
     """Summary of a new release, for the custodian.
 
-    Args:
-        release: the release.
-        out: its folder.
-        counted: how rows of the table were interpreted.
+    `counted` is how rows of the table were interpreted.
     """
     manifest = release.manifest
     technical: list[Part] = []
@@ -135,14 +129,7 @@ def _contents(release: "Release") -> str:
 
 @dataclass(frozen=True)
 class LevelRow:
-    """Figures of one level; None where a figure is not known.
-
-    Attributes:
-        level: the level.
-        n_published: number of published numbers.
-        sigma: standard deviation of its noise.
-        guaranteed: guaranteed largest error of any number.
-    """
+    """Figures of one level; None where a figure is not known."""
 
     level: TreeLevel
     n_published: int | None
@@ -160,12 +147,7 @@ def level_rows(release: "Release") -> list[LevelRow]:
     if not release.manifest.plan.unit.root_is_public:
         shown.add(0)
     return [
-        LevelRow(
-            level,
-            published.get(level.index),
-            sigma.get(level.index),
-            bounds.get(level.index),
-        )
+        LevelRow(level, published.get(level.index), sigma.get(level.index), bounds.get(level.index))
         for level in release.tree.levels
         if level.index in shown
     ]

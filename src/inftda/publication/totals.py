@@ -94,14 +94,10 @@ def totals_by_level(
 def _first_cross_table(tree: Tree, number: int) -> int:
     """The coarsest level of an axis whose totals are no level of the tree."""
     depth = tree.axes[number].hierarchy.depth
-    return next(
-        (one for one in range(1, depth + 1) if _one_way(tree, number, one) not in tree.on_tree),
-        depth + 1,
-    )
-
-
-def _one_way(tree: Tree, number: int, depth: int) -> tuple[int, ...]:
-    return tree.coarsest([depth if axis == number else 0 for axis in range(len(tree.axes))])
+    for one in range(1, depth + 1):
+        if tree.coarsest(tree.one_way(number, one)) not in tree.on_tree:
+            return one
+    return depth + 1
 
 
 def _best_measurements(
@@ -188,10 +184,7 @@ def asked_total(asked: Sequence[Grouping]) -> int | None:
 def sum_totals(asked: Sequence[Grouping], number: int, finest: AreaTotals) -> pa.Table:
     """Sum up totals of an axis like `sum_flows`, with an additional column `listed`.
 
-    Args:
-        asked: grouping of each axis.
-        number: number of the axis.
-        finest: totals of its finest areas.
+    `finest` has the totals of the finest areas of that axis.
     """
     own = asked[number]
     sums = {name: own.sum_up(of) for name, of in ((FLOW, finest.flow), (LISTED, finest.listed))}

@@ -14,13 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from inftda import __version__
-from inftda.errors import (
-    InftdaError,
-    OptimizeError,
-    ReleaseError,
-    UncheckedError,
-    first_few,
-)
+from inftda.errors import InftdaError, OptimizeError, ReleaseError, UncheckedError, first_few
 from inftda.mechanism.data import MeasuredTable, Step
 from inftda.options import Doc, Option, documented
 from inftda.privacy.measurement import Measurement
@@ -36,10 +30,7 @@ from inftda.publication.manifest import (
 )
 from inftda.publication.measured import Measurements
 from inftda.publication.measurements import write_measurements
-from inftda.publication.parquet import (
-    read_flows,
-    write_flows,
-)
+from inftda.publication.parquet import read_flows, write_flows
 from inftda.publication.release import Release, open_release
 from inftda.publication.reliability import misfit_warnings
 from inftda.publication.signature import check_signature

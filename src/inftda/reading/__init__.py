@@ -39,14 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Request:
-    """How an engine should read a table.
-
-    Attributes:
-        columns: the meaning of the columns.
-        unit: the privacy unit, to which contributions are bounded.
-        source: random bits that choose a person's trips.
-        say: receives how rows are interpreted.
-    """
+    """How an engine should read a table; `say` receives how rows are interpreted."""
 
     columns: Columns
     unit: Unit
@@ -58,8 +51,7 @@ def table_from(  # noqa: PLR0913 - one keyword for each thing to say of a table
     path: Any = None,
     *,
     encoding: Annotated[
-        str | None,
-        Option("Encoding of a CSV file.", metavar="utf-8|utf-16|latin-1", panel=TABLE),
+        str | None, Option("Encoding of a CSV file.", metavar="utf-8|utf-16|latin-1", panel=TABLE)
     ] = None,
     sheet: Annotated[
         str | None,

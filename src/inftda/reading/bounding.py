@@ -83,12 +83,7 @@ def sort_keys(areas: Sequence[str], once: str | None) -> list[str]:
 
 
 def by_person(batches: Iterable[pa.RecordBatch], most: int = PART_ROWS) -> Iterator[pa.Table]:
-    """Parts of about `most` rows, so that no person has rows in two of them.
-
-    Args:
-        batches: sorted by `person`, nulls first.
-        most: rows of a part, unless a person has more.
-    """
+    """Parts of about `most` rows, of whole persons; batches are sorted by `person`, nulls first."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
-from inftda.areas.build import build_tree
-from inftda.areas.clock import ClockPart, clock_hierarchy
+from inftda.areas.build import ClockPart, build_tree, clock_hierarchy
 from inftda.areas.reader import Levels
 from inftda.errors import IngestError, PrivacyError, TreeError
 from inftda.options import TABLE, Option, documented, names, pairs

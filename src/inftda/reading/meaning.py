@@ -15,7 +15,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from inftda.areas.clock import WEEKDAYS, ClockPart
+from inftda.areas.build import WEEKDAYS, ClockPart
 from inftda.errors import IngestError
 from inftda.reading.workspace import quote
 
@@ -144,7 +144,7 @@ def degrees(column: Column, label: str) -> str:
 
 
 def clock(column: Column, part: ClockPart, label: str) -> str:
-    """SQL for the hour or weekday of a time stamp, as `inftda.areas.clock` has it.
+    """SQL for the hour or weekday of a time stamp, as `inftda.areas.build` has it.
 
     It is the local time as written; a time zone after it is ignored.
     """

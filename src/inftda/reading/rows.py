@@ -220,11 +220,7 @@ class Rows:
 
     @classmethod
     def of(
-        cls,
-        table: Source,
-        columns: Columns,
-        axes: Sequence[Axis],
-        workspace: Workspace,
+        cls, table: Source, columns: Columns, axes: Sequence[Axis], workspace: Workspace
     ) -> Rows:
         """Choose the columns by `find_columns`; no row is read unless the table is a stream."""
         uses, count = find_columns(table, columns, axes)

@@ -114,19 +114,13 @@ class TableFile:
         if self.transposed and not self.matrix:
             raise IngestError("`transposed=` is for a matrix; give `matrix=` as well")
 
-    @property
-    def said(self) -> dict[str, str]:
-        """Options other than the path, by name."""
-        names = ("encoding", "delimiter", "sheet", "skip_rows", "matrix")
-        return {name: f"`{name}=`" for name in names if getattr(self, name)}
-
     def check(self, kind: Format) -> None:
         """Refuse options that do not apply to files of this format."""
-        for name, option in self.said.items():
-            if name not in kind.options:
+        for name in ("encoding", "delimiter", "sheet", "skip_rows", "matrix"):
+            if getattr(self, name) and name not in kind.options:
                 fitting = " or ".join(one.name for one in FORMATS if name in one.options)
                 raise IngestError(
-                    f"{label_of(self.path)} is not a file of {fitting}; leave out {option}"
+                    f"{label_of(self.path)} is not a file of {fitting}; leave out `{name}=`"
                 )
 
 

@@ -159,13 +159,7 @@ class Truth:
 
     @classmethod
     def of(cls, tree: Tree, leaves: Cells, *, threads: int | None = None) -> "Truth":
-        """Sum leaves up, from the finest level to the coarsest: parents are the next children.
-
-        Args:
-            tree: the public tree.
-            leaves: as `leaf_counts` gives them.
-            threads: how many to sort on, at least 1; all cores by default.
-        """
+        """Sum leaves of `leaf_counts` up, from the finest level: parents are the next children."""
         nodes, total = leaves, int(leaves.value.sum())
         # Sums of counts are far below 2^53, so they are exact as floats.
         marginal_totals = tuple(

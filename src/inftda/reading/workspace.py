@@ -60,15 +60,13 @@ class Workspace(ExitStack):
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._connection = self._connect(self._make_directory(stack))
+            directory = ""
+            if self._can_spill:
+                directory = str(stack.enter_context(scratch_folder(SPILL_PREFIX, IngestError)))
+            self._connection = self._connect(directory)
             stack.callback(self._connection.close)
             self.push(stack.pop_all())
         return self
-
-    def _make_directory(self, stack: ExitStack) -> str:
-        if not self._can_spill:
-            return ""
-        return str(stack.enter_context(scratch_folder(SPILL_PREFIX, IngestError)))
 
     def _connect(self, directory: str) -> duckdb.DuckDBPyConnection:
         config: dict[str, Any] = {
@@ -129,10 +127,9 @@ class Workspace(ExitStack):
         """Run a statement that gives nothing back."""
         self._wait_for(lambda: self._connection.execute(sql))
 
-    def fetch(self, sql: str, parameters: Sequence[str] = ()) -> pa.Table:
-        """The rows of a query; `parameters` replace its question marks."""
-        query = self._connection.sql(sql, params=list(parameters) or None)
-        return self._wait_for(query.to_arrow_table)
+    def fetch(self, sql: str) -> pa.Table:
+        """The rows of a query."""
+        return self._wait_for(self._connection.sql(sql).to_arrow_table)
 
     def stream(self, sql: str) -> Iterator[pa.RecordBatch]:
         """The rows of a query, batch by batch."""

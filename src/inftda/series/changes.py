@@ -135,13 +135,9 @@ class _Evidence(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """One table that was measured; without noise if it is the public total.
+    """A table that was measured, without noise if it is the public total.
 
-    Attributes:
-        areas: int32[values] for each axis.
-        value: int64[values].
-        noise: its distribution.
-        level: of the tree; None for the total, and for cross tables.
+    `level` is its level of the tree; None for the total and for cross tables.
     """
 
     areas: Areas
@@ -151,13 +147,7 @@ class _Measured(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """Axes, levels and areas of a comparison.
-
-    Attributes:
-        axes: names.
-        levels: by axis.
-        common: areas of each axis.
-    """
+    """Axes, levels and areas of a comparison."""
 
     axes: tuple[str, ...]
     levels: Mapping[str, str]
@@ -198,13 +188,8 @@ def changes(  # noqa: PLR0913 - two editions, and what to compare
 ) -> Changes:
     """Compare two editions at one level of each axis; "all" sums it up.
 
-    Args:
-        both: the old and the new edition.
-        levels: by axis; that of the zones, or the finest, of axes that are not named.
-        zones: a table of zones, as `Release.flows` takes it.
-        links: which finest areas became which, if they are not the same.
-        estimates: of both editions, whose numbers are shown instead.
-        rate: of all verdicts rose and fell, the part that may be false, on average.
+    Axes that are not named are at the level of the zones, or at their finest. `links` state which
+    finest areas became which. Numbers of estimates are shown instead of those of their editions.
 
     Raises:
         ReleaseError: the editions cannot be compared, or not at these levels.
@@ -305,13 +290,7 @@ def _is_measured(release: Release, asked: _Asked) -> bool:
 
 
 class _Shown(NamedTuple):
-    """Published numbers of an edition.
-
-    Attributes:
-        number: common numbers, in order.
-        value: of each.
-        ends: lower and upper ends of intervals, if they were asked for.
-    """
+    """Published numbers of an edition, in order, and ends of intervals if they were asked for."""
 
     number: Ints
     value: Ints
@@ -436,10 +415,7 @@ def _tables(release: Release, levels: Sequence[str]) -> list[_Measured]:
 
 
 def _decided(
-    number: Ints,
-    values: Sequence[Ints],
-    known: Sequence[_Evidence],
-    rate: float,
+    number: Ints, values: Sequence[Ints], known: Sequence[_Evidence], rate: float
 ) -> tuple[Floats, Floats, NDArray[np.int8]]:
     """Lower and upper ends of changes, and the number of each verdict."""
     old, new = known

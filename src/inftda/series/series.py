@@ -29,11 +29,7 @@ EDITION = "edition"
 
 @dataclass(frozen=True, repr=False)
 class Series:
-    """Editions of one table.
-
-    Attributes:
-        editions: by period, in their order.
-    """
+    """Editions of one table by period, in their order."""
 
     editions: Mapping[str, Release]
 
@@ -137,9 +133,6 @@ def guarantees(editions: Iterable[tuple[str, Release]]) -> list[str]:
 
     Editions with the same guarantee share a line. If one edition was made with a seed, the only
     line says so.
-
-    Args:
-        editions: the name and the release of each edition.
 
     Privacy:
         Costs are added up only over editions with the same privacy unit: sums over different units

@@ -346,11 +346,7 @@ def output_folder(
     placed = placed_words(out)
     if not is_remote(out):
         with whole_folder(
-            Path(out),
-            check=check,
-            force=force,
-            is_public=is_public,
-            on_placed=lambda: tell(placed),
+            Path(out), check=check, force=force, is_public=is_public, on_placed=lambda: tell(placed)
         ) as folder:
             yield folder
         return

@@ -26,9 +26,7 @@ def available_cores() -> int:
 class ThreadPool:
     """A pool of threads that is kept from one piece of work to the next.
 
-    Args:
-        threads: number of threads, at least 1; a single one is the caller's own. All cores by
-            default.
+    By default it has a thread for each core; a single one is the caller's own.
     """
 
     def __init__(self, threads: int | None = None) -> None:

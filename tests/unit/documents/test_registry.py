@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inftda.documents.registry import as_yaml
+from inftda.documents.dossier import as_yaml
 
 ROOT = Path(__file__).parents[3]
 #: Texts that a careless quoting would change, and those that end a line or a comment.

@@ -11,7 +11,7 @@ import pytest
 import shapely
 
 import inftda
-from inftda.areas.clock import clock_hierarchy
+from inftda.areas.build import clock_hierarchy
 from inftda.areas.reader import read_areas
 from inftda.errors import HierarchyError, IngestError, PrivacyError
 from inftda.privacy.unit import Unit
