@@ -16,13 +16,7 @@ from inftda.errors import BudgetError, PrivacyError
 from inftda.mechanism.reference import algorithm_3
 from inftda.noise.bits import SeededSource
 from inftda.noise.tails import tail_bound
-from inftda.privacy.bounds import (
-    _Gaussian,
-    _Laplace,
-    _largest_share,
-    _least,
-    error_bounds,
-)
+from inftda.privacy.bounds import _Gaussian, _Laplace, _largest_share, _least, error_bounds
 from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.reading.truth import Truth

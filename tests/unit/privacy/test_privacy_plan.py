@@ -26,11 +26,7 @@ ONE_TRIP = Unit()
 #: Two regions of two provinces of two towns; six measured levels.
 TREE = Tree.destination_first(
     Hierarchy.read(
-        {
-            "region": list("AAAABBBB"),
-            "province": list("ccddeeff"),
-            "town": list("01234567"),
-        }
+        {"region": list("AAAABBBB"), "province": list("ccddeeff"), "town": list("01234567")}
     )
 )
 UNITS = [

@@ -32,10 +32,7 @@ def test_what_is_said_of_a_level_follows_from_the_intervals_of_its_numbers(spars
         is_poor = np.array(grades(value, *found).to_pylist()) == "D"
         assert one.n_published == len(value)
         used = value >= one.smallest
-        assert (one.n_used, one.share) == (
-            used.sum(),
-            value[used].sum() / value.sum(),
-        )
+        assert (one.n_used, one.share) == (used.sum(), value[used].sum() / value.sum())
         for n in np.unique(value[used]):
             here = (value >= n) & (value <= 2 * n)
             assert is_poor[here].mean() <= 0.05
