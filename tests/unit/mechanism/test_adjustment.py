@@ -300,6 +300,24 @@ def random_groups(rng, n_parents, n_columns, n_rows):
     return candidates, cells
 
 
+def misfit(candidates, value, cells):
+    sums = np.zeros_like(cells.measured)
+    n_columns = cells.offsets[1]
+    parent = np.repeat(np.arange(len(candidates.total)), np.diff(candidates.offsets))
+    np.add.at(sums, cells.row[0][parent] * n_columns + candidates.column, value)
+    return np.abs(sums - cells.measured).sum()
+
+
+def test_sums_come_closer_to_what_was_measured():
+    candidates, cells = random_groups(np.random.default_rng(1), 300, 10, 6)
+    without = balance(candidates, cells, sigma=0.0, pool=ThreadPool(1))
+    value = balance(candidates, cells, sigma=10.0, pool=ThreadPool(1))
+    assert misfit(candidates, value, cells) < 0.5 * misfit(candidates, without, cells)
+    parts = np.add.reduceat(value, candidates.offsets[:-1])
+    assert (parts == candidates.total).all()
+    assert (value >= 0).all()
+
+
 @pytest.mark.parametrize("ratio", [0.1, HARD])
 def test_the_number_of_threads_changes_nothing(ratio):
     released = []
@@ -311,6 +329,20 @@ def test_the_number_of_threads_changes_nothing(ratio):
         value = local_search(candidates, value, cells, groups, sigma=10.0, pool=pool)
         released.append(value.tolist())
     assert released[0] == released[1] == released[2]
+
+
+def test_sums_agree_with_hard_totals():
+    candidates, cells = random_groups(np.random.default_rng(3), 400, 5, 1)
+    goal = ints(np.roll(cells.measured, 1) // 8 + cells.measured * 7 // 8)
+    goal[0] += candidates.total.sum() - goal.sum()
+    value = balance(
+        candidates,
+        cells._replace(measured=goal, ratio=np.array([HARD])),
+        sigma=10.0,
+        pool=ThreadPool(1),
+    )
+    sums = np.bincount(candidates.column, weights=value)
+    assert np.abs(sums - goal).max() <= 0.01 * goal.max()
 
 
 def test_two_chains_and_hard_totals_are_all_met():

@@ -122,6 +122,17 @@ def test_it_moves_what_the_slow_twin_moves(seed, is_hard):
     assert (sums == candidates.total).all()
 
 
+def test_sums_that_agree_with_what_was_measured_stay():
+    candidates, cells = random_groups(np.random.default_rng(1), 50, 6, 3)
+    before = balance(candidates, cells, sigma=10.0, pool=ThreadPool(1))
+    parent = np.repeat(np.arange(50), 6)
+    cell = cells.row[0][parent] * 6 + candidates.column
+    agreed = np.bincount(cell, before, minlength=18).astype(np.int64)
+    cells = cells._replace(measured=agreed)
+    value = local_search(candidates, before, cells, ints([0, 50]), sigma=10.0, pool=ThreadPool(1))
+    assert (value == before).all()
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 64, 97, 618, 1000])
 def test_all_are_visited_in_turn(n):
     step = spread_out.py_func(n)
