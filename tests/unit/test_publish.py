@@ -120,17 +120,6 @@ def test_a_release_without_an_area_outside_is_evaluated_without():
 # How it is done
 
 
-def test_a_seed_repeats_a_release_and_makes_it_promise_nothing(tmp_path):
-    made, again, other = (
-        release(FLOWS, AREAS, source=SeededSource(seed), **BUDGET) for seed in (7, 7, 8)
-    )
-    assert cells(made) == cells(again) != cells(other)
-    assert made.manifest.private is False
-    again.save(tmp_path / "saved")
-    with pytest.raises(InftdaError, match="gives no guarantee"):
-        verify(tmp_path / "saved")
-
-
 @pytest.mark.parametrize("source", [None, SeededSource(7)])
 def test_everybody_may_read_a_private_release_and_nobody_else_a_seeded_one(tmp_path, source):
     before = os.umask(0o022)

@@ -29,33 +29,29 @@ def read_text(folder, text, name="areas.csv"):
     return read(path).to_pydict()
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(dict, id="mapping"),
-        pytest.param(lambda codes: {k: np.array(v) for k, v in codes.items()}, id="numpy"),
-        pytest.param(pd.DataFrame, id="pandas"),
-        pytest.param(lambda codes: pd.DataFrame(codes, dtype=object), id="pandas objects"),
-        pytest.param(lambda codes: pd.DataFrame(codes).astype("category"), id="pandas categories"),
-        pytest.param(pl.DataFrame, id="polars"),
-        pytest.param(lambda codes: pl.DataFrame(codes).cast(pl.Categorical), id="categories"),
-        pytest.param(pa.table, id="pyarrow"),
-        pytest.param(lambda codes: pa.table(codes).to_batches()[0], id="pyarrow batch"),
-        pytest.param(lambda codes: pa.table(codes).to_reader(1), id="pyarrow stream"),
-        pytest.param(
-            lambda codes: pa.table({k: pa.array(v, pa.large_string()) for k, v in codes.items()}),
-            id="large strings",
-        ),
-        pytest.param(
-            lambda codes: pa.table({k: pa.array(v, pa.string_view()) for k, v in codes.items()}),
-            id="string views",
-        ),
-        pytest.param(
-            lambda codes: pa.table({k: pa.array(v).dictionary_encode() for k, v in codes.items()}),
-            id="dictionaries",
-        ),
-    ],
-)
+def arrays(make):
+    """A table of Arrow with each column made anew."""
+    return lambda codes: pa.table({name: make(pa.array(column)) for name, column in codes.items()})
+
+
+LIBRARIES = {
+    "mapping": dict,
+    "numpy": lambda codes: {name: np.array(column) for name, column in codes.items()},
+    "pandas": pd.DataFrame,
+    "pandas objects": lambda codes: pd.DataFrame(codes, dtype=object),
+    "pandas categories": lambda codes: pd.DataFrame(codes).astype("category"),
+    "polars": pl.DataFrame,
+    "polars categories": lambda codes: pl.DataFrame(codes).cast(pl.Categorical),
+    "pyarrow": pa.table,
+    "pyarrow batch": lambda codes: pa.table(codes).to_batches()[0],
+    "pyarrow stream": lambda codes: pa.table(codes).to_reader(1),
+    "large strings": arrays(lambda column: column.cast(pa.large_string())),
+    "string views": arrays(lambda column: column.cast(pa.string_view())),
+    "dictionaries": arrays(pa.Array.dictionary_encode),
+}
+
+
+@pytest.mark.parametrize("make", LIBRARIES.values(), ids=LIBRARIES)
 def test_tables_of_every_library_give_the_same_strings(make):
     table = read(make(CODES))
     assert table.to_pydict() == CODES

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import inftda
+from count_tables import table_of
 from inftda.errors import ReleaseError
 from inftda.estimates.balance import NestedTable, _solve
 from inftda.estimates.model import Fit, estimate_layers
@@ -31,15 +32,7 @@ def flows():
 
 @pytest.fixture(scope="module")
 def released(flows):
-    origin, destination, mode = np.nonzero(flows)
-    table = pa.table(
-        {
-            "origin": CODES[origin],
-            "destination": CODES[destination],
-            "mode": np.array(MODES)[mode],
-            "count": flows[origin, destination, mode],
-        }
-    )
+    table = table_of(flows, origin=CODES, destination=CODES, mode=MODES)
     areas = pa.table({"group": [f"g{i}" for i in GROUP], "area": CODES})
     return inftda.release(
         table, areas, axis={"mode": pa.table({"mode": MODES})}, epsilon=2, delta=1e-6,

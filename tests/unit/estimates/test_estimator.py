@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 import inftda
+from count_tables import table_of
 from inftda.estimates.model import Fit
 from inftda.estimates.prior import (
     LEAST_MEAN,
@@ -24,14 +25,7 @@ LARGE = 7
 def _fit(flows, *, across, epsilon=1.0):
     """The fit of a release of float64[areas, areas] flows; areas are in six groups."""
     codes = np.array([f"a{i:02}" for i in range(N_AREAS)])
-    origin, destination = np.nonzero(flows)
-    table = pa.table(
-        {
-            "origin": codes[origin],
-            "destination": codes[destination],
-            "count": flows[origin, destination],
-        }
-    )
+    table = table_of(flows, origin=codes, destination=codes)
     areas = pa.table({"group": [f"g{i // 10}" for i in range(N_AREAS)], "area": codes})
     release = inftda.release(
         table, areas, epsilon=epsilon, delta=1e-6, cross_tables=across,

@@ -68,8 +68,7 @@ def test_frictionless_finds_nothing_wrong_with_a_package_of_csv(
 
 
 @pytest.mark.parametrize(
-    ("source", "words"),
-    [("release", "For 95 % of the published numbers"), ("small", None)],
+    ("source", "words"), [("release", "For 95 % of the published numbers"), ("small", None)]
 )
 def test_a_package_says_what_is_promised_and_what_intervals_are(exported, country, source, words):
     package = package_of(exported("csv", source=getattr(country, source)))

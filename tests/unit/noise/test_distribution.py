@@ -79,13 +79,21 @@ def test_laplace_noise_without_an_exact_scale_is_refused():
         Noise(Fraction(2), "laplace").check()
 
 
-@pytest.mark.parametrize("sigma", [0.1, 0.3, 0.51, 1.0, 1.5, 7.7, 19.9])
-@pytest.mark.parametrize("missed", [0.3, 0.05, 1e-6])
-def test_the_half_width_is_the_least_that_noise_exceeds_so_seldom(sigma, missed):
-    weight = [math.exp(-((x / sigma) ** 2) / 2) for x in range(2_000)]
-    whole = 2 * math.fsum(weight) - weight[0]
-    h = Noise.gaussian(sigma**2).half_width(missed)
-    assert 2 * math.fsum(weight[h + 1 :]) <= missed * whole
+LAWS = [
+    *(Noise.gaussian(sigma**2) for sigma in (0.1, 0.3, 0.51, 1.0, 1.5, 7.7, 19.9)),
+    *(Noise.laplace(Fraction(scale)) for scale in ("1/3", "3/2", "7", "40")),
+]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("missed", [0.3, 0.05, 0.015, 1e-6])
+def test_the_half_width_is_the_least_that_noise_exceeds_so_seldom(law, missed):
+    if law.is_laplace:
+        weight = [math.exp(-x / law.scale) for x in range(3_000)]
+    else:
+        weight = [math.exp(-(x**2) / (2 * law.square)) for x in range(3_000)]
+    whole, h = 2 * math.fsum(weight) - weight[0], law.half_width(missed)
+    assert 2 * math.fsum(weight[h + 1 :]) <= missed * whole * (1 + 1e-6)
     assert h == 0 or 2 * math.fsum(weight[h:]) > missed * whole
 
 

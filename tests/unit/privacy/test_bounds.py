@@ -16,13 +16,7 @@ from inftda.errors import BudgetError, PrivacyError
 from inftda.mechanism.reference import algorithm_3
 from inftda.noise.bits import SeededSource
 from inftda.noise.tails import tail_bound
-from inftda.privacy.bounds import (
-    _Gaussian,
-    _Laplace,
-    _largest_share,
-    _least,
-    error_bounds,
-)
+from inftda.privacy.bounds import _Gaussian, _Laplace, _largest_share, _least, error_bounds
 from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.reading.truth import Truth
@@ -88,14 +82,21 @@ def test_the_inequalities_behind_the_bounds_hold_and_are_reached():
     assert reached["lacking"] > 100
 
 
-def draws(rng, law, shape):
-    if law.is_laplace:
-        return law.sample(shape, SeededSource(int(rng.integers(2**60))))
-    sigma2 = float(law.square)
-    reach = math.ceil(12 * math.sqrt(sigma2))
-    values = np.arange(-reach, reach + 1)
-    weights = np.exp(-(values**2) / (2 * sigma2))
-    return rng.choice(values, size=shape, p=weights / weights.sum())
+def law_of(noise, reach):
+    """Probabilities of -reach to reach."""
+    x = np.arange(-reach, reach + 1)
+    if noise.is_laplace:
+        weights = np.exp(-np.abs(x) / float(noise.scale))
+    else:
+        weights = np.exp(-(x**2) / (2 * float(noise.square)))
+    return weights / weights.sum()
+
+
+def draws(rng, noise, shape):
+    if noise.is_laplace:
+        return noise.sample(shape, SeededSource(int(rng.integers(2**60))))
+    reach = math.ceil(12 * noise.sigma)
+    return rng.choice(np.arange(-reach, reach + 1), size=shape, p=law_of(noise, reach))
 
 
 def simulate(tree, plan, leaves, rng):
@@ -137,11 +138,8 @@ def test_simulated_releases_keep_the_guarantee_and_come_close(unit):
 
 
 def exact_tail(sigma2, t, n_summands=1):
-    reach = math.ceil(20 * math.sqrt(sigma2))
-    weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * sigma2))
-    law = weights / weights.sum()
-    for _ in range(n_summands - 1):
-        law = np.convolve(law, weights / weights.sum())
+    single = law_of(Noise.gaussian(sigma2), math.ceil(20 * math.sqrt(sigma2)))
+    law = single if n_summands == 1 else np.convolve(single, single)
     return float(law[len(law) // 2 + t + 1 :].sum())
 
 
@@ -167,24 +165,29 @@ def test_the_quantile_of_the_largest_draw_is_exact(sigma, cells):
     assert found == 0 or all_within(found - 1) < 0.95
 
 
-@pytest.mark.parametrize("siblings", [2, 3, 12])
-@pytest.mark.parametrize("sigma", [0.6, 2.0, 15.0])
-def test_noise_above_the_mean_of_siblings_is_never_understated(sigma, siblings):
-    # The distribution of (b - 1) z - (sum of the others), by convolution on a grid of integers.
-    reach = math.ceil(12 * sigma)
-    weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * sigma**2))
-    single = weights / weights.sum()
-    others = single
-    for _ in range(siblings - 2):
-        others = np.convolve(others, single)
-    own = np.zeros(2 * reach * (siblings - 1) + 1)
-    own[:: siblings - 1] = single
-    law = np.convolve(own, others)
-    values = (np.arange(len(law)) - len(law) // 2) / siblings
-    noise = _Gaussian(1000, siblings, Noise.gaussian(sigma**2))
+def law_with_mean(noise, b, sign):
+    """Values and probabilities of z + sign * mean(z) for b siblings, by convolution."""
+    reach = math.ceil(45 * noise.scale) + 2 if noise.is_laplace else math.ceil(12 * noise.sigma)
+    single = law_of(noise, reach)
+    law = np.zeros(2 * reach * (b + sign) + 1)
+    law[:: b + sign] = single
+    for _ in range(b - 1):
+        law = np.convolve(law, single)
+    return (np.arange(len(law)) - len(law) // 2) / b, law
+
+
+GAUSSIANS = [Noise.gaussian(sigma**2) for sigma in (0.6, 2.0, 15.0)]
+LAPLACES = [Noise.laplace(scale) for scale in (0.1, 0.6, 2.0, 5.0)]
+
+
+@pytest.mark.parametrize("siblings", [2, 3, 4, 12])
+@pytest.mark.parametrize("noise", [*GAUSSIANS, *LAPLACES], ids=str)
+def test_noise_above_the_mean_of_siblings_is_never_understated(noise, siblings):
+    values, law = law_with_mean(noise, siblings, -1)
+    bounds = (_Laplace if noise.is_laplace else _Gaussian)(1000, siblings, noise)
     for beta in (0.05, 1e-4):
         # `too_much` holds for any number of siblings up to this one: the loosest of them.
-        found = noise.too_much(0, beta)
+        found = bounds.too_much(0, beta)
         assert 1000 * law[values + (siblings - 1) / siblings >= found + 1].sum() <= beta
 
 
@@ -263,22 +266,6 @@ def with_laplace(plan, scale, n_levels=1):
     return replace(plan, levels=(*rest, *laplace))
 
 
-def laplace_law(scale, reach):
-    weights = np.exp(-np.abs(np.arange(-reach, reach + 1)) / scale)
-    return weights / weights.sum()
-
-
-def law_with_mean(scale, b, sign):
-    """Values and probabilities of z + sign * mean(z) for b siblings, by convolution."""
-    reach = math.ceil(45 * scale) + 2
-    single = laplace_law(scale, reach)
-    law = np.zeros(2 * reach * (b + sign) + 1)
-    law[:: b + sign] = single
-    for _ in range(b - 1):
-        law = np.convolve(law, single)
-    return (np.arange(len(law)) - len(law) // 2) / b, law
-
-
 @pytest.mark.parametrize("scale", ["0.05", "0.3", "1", "7", "60"])
 def test_laplace_tails_are_sums_of_probabilities(scale):
     noise, size = Noise.laplace(scale), float(scale)
@@ -299,21 +286,16 @@ def test_laplace_tails_are_sums_of_probabilities(scale):
 
 
 @pytest.mark.parametrize("b", [2, 3, 4, 12])
-@pytest.mark.parametrize("scale", [0.1, 0.6, 2.0, 5.0])
-def test_laplace_noise_beside_the_mean_of_siblings_is_never_understated(scale, b):
-    noise = _Laplace(1000, b, Noise.laplace(scale))
+@pytest.mark.parametrize("law", LAPLACES, ids=str)
+def test_laplace_noise_beside_the_mean_of_siblings_is_never_understated_and_tight(law, b):
     for sign, p in [(-1, 0.05), (-1, 1e-7), (1, 0.05), (1, 1e-7)]:
         if (b, sign) == (2, -1):
             continue
-        values, law = law_with_mean(scale, b, sign)
-        found = noise._combined(b, sign, p)
-        assert law[values >= found].sum() <= p
-        exact = values[np.argmax(np.cumsum(law[::-1])[::-1] <= p)]
-        assert found <= exact + 1 + (0.5 if p < 1e-3 else 1) * scale
-    values, law = law_with_mean(scale, b, -1)
-    for beta in (0.05, 1e-4):
-        found = noise.too_much(0, beta)
-        assert 1000 * law[values + (b - 1) / b >= found + 1].sum() <= beta
+        values, chances = law_with_mean(law, b, sign)
+        found = _Laplace(1000, b, law)._combined(b, sign, p)
+        assert chances[values >= found].sum() <= p
+        exact = values[np.argmax(np.cumsum(chances[::-1])[::-1] <= p)]
+        assert found <= exact + 1 + (0.5 if p < 1e-3 else 1) * float(law.scale)
 
 
 def test_laplace_bounds_cover_every_number_of_siblings():

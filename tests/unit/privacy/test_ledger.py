@@ -119,9 +119,7 @@ def test_a_file_that_is_mounted_without_its_folder_is_refused(ledger, monkeypatc
     elsewhere = os.stat_result((*seen[:2], seen.st_dev + 1, *seen[3:]))
     lstat = type(ledger.path).lstat
     monkeypatch.setattr(
-        type(ledger.path),
-        "lstat",
-        lambda path: elsewhere if path == ledger.path else lstat(path),
+        type(ledger.path), "lstat", lambda path: elsewhere if path == ledger.path else lstat(path)
     )
     with pytest.raises(LedgerError, match=r"mounted by itself.*mount the folder, not the file"):
         Ledger(ledger.path)

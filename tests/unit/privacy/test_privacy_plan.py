@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from inftda.errors import BudgetError, PrivacyError
 from inftda.noise.distribution import Noise
-from inftda.privacy.accountants import privacy_curve
 from inftda.privacy.noise_plan import Plan, make_plan
 from inftda.privacy.unit import Unit
 from inftda.tree import Tree
@@ -26,11 +25,7 @@ ONE_TRIP = Unit()
 #: Two regions of two provinces of two towns; six measured levels.
 TREE = Tree.destination_first(
     Hierarchy.read(
-        {
-            "region": list("AAAABBBB"),
-            "province": list("ccddeeff"),
-            "town": list("01234567"),
-        }
+        {"region": list("AAAABBBB"), "province": list("ccddeeff"), "town": list("01234567")}
     )
 )
 UNITS = [
@@ -155,15 +150,6 @@ def test_noise_that_is_too_wide_to_be_drawn_is_refused_when_the_plan_is_made():
         plan_of(epsilon=1e-5, delta=0)
 
 
-def test_noise_that_nobody_can_have_drawn_is_refused_in_the_plan_of_a_stranger():
-    plan = plan_of(epsilon=None, delta=None, rho="0.1")
-    levels = tuple(
-        replace(level, noise=Noise(level.noise.square * 10**10)) for level in plan.levels
-    )
-    with pytest.raises(PrivacyError, match="at most 200,000"):
-        Plan.from_dict(replace(plan, levels=levels).to_dict())
-
-
 def test_a_tree_without_anything_to_measure_is_refused():
     with pytest.raises(PrivacyError, match="nothing to measure"):
         plan_of(tree=HandmadeTree.of((0,), (0,)))
@@ -195,24 +181,8 @@ def tampered(path, value):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("epsilon",), 0.99),
-        (("epsilon",), None),
-        (("epsilon",), math.nan),
-        (("delta",), 0.99e-8),
-        (("rho",), "1/100"),
-        (("privacy_unit", "trips"), 2),
-        (("privacy_unit", "exactly"), False),
-        (("privacy_unit", "neighbours"), "add-remove"),
-        (("accountant",), "auto"),
-        (("levels",), []),
-        (("levels", 0), None),
-        (("levels", 0, "index"), 0),
-        (("levels", 0, "index"), 2),
-        (("levels", 0, "noise", "squared_scale"), "312"),
         (("levels", 0, "noise", "squared_scale"), 312),
         (("levels", 0, "noise", "squared_scale"), "1/0"),
-        (("levels", 0, "squared_sensitivity"), 1),
-        (("levels", 0, "noise", "standard_deviation"), 1.0),
         # What would ask for much work: `pld` took 10 GB for a manifest of 3 KB.
         (("accountant",), "pld"),
         (("levels",), plan_of().to_dict()["levels"] * 2000),
@@ -223,29 +193,10 @@ def tampered(path, value):
         (("levels", 0, "noise", "squared_scale"), "1/257"),
     ],
 )
-def test_a_plan_that_was_tampered_with_is_refused(path, value):
-    """All of a plan is forged among the forged releases."""
+def test_a_plan_that_asks_for_much_work_or_nonsense_is_refused(path, value):
+    """All other facts of a plan are forged among the forged releases."""
     with pytest.raises(PrivacyError):
         Plan.from_dict(tampered(path, value))
-
-
-@pytest.mark.parametrize("accountant", ["exact", "zcdp"])
-def test_a_delta_a_little_below_the_curve_is_refused(accountant):
-    plan = plan_of(accountant=accountant)
-    found = privacy_curve(accountant, plan.measured)(plan.epsilon)
-    replace(plan, delta=found).verify(TREE)
-    with pytest.raises(BudgetError, match="the plan states delta"):
-        replace(plan, delta=found * 0.9995).verify(TREE)
-
-
-def test_a_squared_sensitivity_that_no_unit_has_is_refused_without_a_tree():
-    plan = plan_of(Unit("add-remove", trips=3))
-    assert {level.sensitivity.squared for level in plan.levels} == {9}
-    small = tuple(
-        replace(level, sensitivity=level.sensitivity._replace(squared=3)) for level in plan.levels
-    )
-    with pytest.raises(BudgetError, match="squared sensitivity 3, which does not fit"):
-        replace(plan, levels=small).check_parts()
 
 
 @pytest.mark.parametrize("accountant", ["exact", "zcdp"])
@@ -273,14 +224,6 @@ def test_many_levels_with_delta_0_are_accounted_for_without_their_losses():
             Plan.from_dict(replace(plan, levels=levels, epsilon=5.0).to_dict())
 
 
-def test_variances_longer_than_any_plan_writes_are_refused():
-    plan = plan_of(accountant="zcdp")
-    long = Fraction(3**200, 2**310)
-    levels = tuple(replace(level, noise=Noise(long)) for level in plan.levels)
-    with pytest.raises(BudgetError, match="256 bits"):
-        Plan.from_dict(replace(plan, levels=levels).to_dict())
-
-
 def test_a_rho_with_more_digits_than_python_writes_is_refused():
     level = plan_of(accountant="zcdp").levels[0]
     primes = [n for n in range(10**9, 10**9 + 20_000) if pow(2, n - 1, n) == 1][:600]
@@ -290,32 +233,6 @@ def test_a_rho_with_more_digits_than_python_writes_is_refused():
     ]
     with pytest.raises(BudgetError, match="too long"):
         Plan.from_dict(plan_of(accountant="zcdp").to_dict() | {"levels": levels})
-
-
-def test_less_noise_with_matching_costs_is_refused_too():
-    plan = plan_of()
-    levels = tuple(
-        replace(level, noise=Noise(level.noise.square * Fraction(99, 100))) for level in plan.levels
-    )
-    bold = replace(plan, levels=levels)
-    with pytest.raises(BudgetError, match="the plan states delta"):
-        bold.verify()
-    replace(bold, epsilon=1.02).verify()
-
-
-def test_a_plan_is_only_good_for_its_tree():
-    with pytest.raises(BudgetError, match="levels of this tree"):
-        plan_of().verify(UNEVEN_TREE)
-    unit = Unit("add-remove", trips=3, distinct=True)
-    plan = plan_of(unit)
-    # The same cost with a smaller sensitivity: only the tree can tell.
-    first = plan.levels[1]
-    smaller = replace(first, sensitivity=first.sensitivity._replace(squared=5))
-    levels = (plan.levels[0], smaller, *plan.levels[2:])
-    bold = replace(plan, levels=levels)
-    bold.verify()
-    with pytest.raises(BudgetError, match="not the one of this tree"):
-        bold.verify(TREE)
 
 
 @pytest.mark.parametrize("data", [None, [], {}, "plan"])
@@ -367,18 +284,6 @@ def test_what_is_no_delta_is_refused(delta):
 def test_a_plan_has_the_method_of_a_release_by_default():
     budget = {"epsilon": 1, "delta": 1e-8}
     assert make_plan(TREE, Unit(), **budget) == make_plan(TREE, Unit(), **budget, method="inftda")
-
-
-def test_measurements_of_another_unit_are_refused_without_a_tree():
-    """One side in place of two, or one trip in place of three: both cost less than they should."""
-    plan = plan_of(Unit(trips=3))
-    for change in ({"sides": 1}, {"trips": 1}):
-        levels = tuple(
-            replace(level, sensitivity=level.sensitivity._replace(**change))
-            for level in plan.levels
-        )
-        with pytest.raises(BudgetError, match="does not fit the unit"):
-            replace(plan, levels=levels).check_parts()
 
 
 def test_the_levels_of_a_plan_are_known_where_its_tree_is():

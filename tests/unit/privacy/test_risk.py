@@ -9,6 +9,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from oracle import library_delta
 
 from inftda import Unit
 from inftda.noise.distribution import Noise
@@ -40,22 +41,9 @@ def with_laplace(*, bells, scale):
 
 def by_the_library(made, *, is_upper):
     """Losses of all that is measured, by dp-accounting, rounded up or down to a fine grid."""
-    from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - a second
-
-    composed = None
-    grid = {
-        "value_discretization_interval": math.sqrt(2 * made.rho) / 4000,
-        "pessimistic_estimate": is_upper,
-    }
-    with np.errstate(all="ignore"):  # logarithms of 0 are meant in the library
-        for noise, change in made.measured:
-            if noise.is_laplace:
-                one = pld.from_discrete_laplace_mechanism(1 / float(noise.scale), **grid)
-            else:
-                one = pld.from_discrete_gaussian_mechanism(math.sqrt(noise.square), **grid)
-            one = one.self_compose(change.sides)
-            composed = one if composed is None else composed.compose(one)
-        return np.array(composed.get_delta_for_epsilon(EPSILONS))
+    step = math.sqrt(2 * made.rho) / 4000
+    grid = {"value_discretization_interval": step, "pessimistic_estimate": is_upper}
+    return np.array(library_delta(made.measured, EPSILONS, **grid))
 
 
 @pytest.mark.parametrize(("epsilon", "success", "mu"), [(1, 53.9, 0.196), (10, 79.1, 1.62)])

@@ -7,13 +7,7 @@ import pyarrow as pa
 from inftda.privacy.noise_plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.publication.folder import axis_entries
-from inftda.publication.manifest import (
-    ALGORITHM,
-    FORMAT,
-    Counting,
-    Manifest,
-    software_versions,
-)
+from inftda.publication.manifest import ALGORITHM, FORMAT, Counting, Manifest, software_versions
 from inftda.publication.release import Release
 from inftda.tree import Axis, Tree
 from inftda.tree.hierarchy import Hierarchy
@@ -32,8 +26,7 @@ OD = Tree.destination_first(HOME, ABROAD)
 DISEASES = Hierarchy.read({"chapter": ["I", "I", "II"], "disease": ["flu", "cold", "gout"]})
 SEXES = Hierarchy.read({"sex": ["f", "m"]})
 HEALTH = Tree.build(
-    [Axis("what's up", DISEASES), Axis('the "sex"', SEXES)],
-    ["what's up", 'the "sex"', "what's up"],
+    [Axis("what's up", DISEASES), Axis('the "sex"', SEXES)], ["what's up", 'the "sex"', "what's up"]
 )
 
 

@@ -156,15 +156,6 @@ def test_a_release_in_memory_keeps_them_and_can_be_saved(tmp_path, across):
     assert len(digests) == 1, "the file follows from its rows"
 
 
-def test_a_release_without_them_says_so_and_how_to_get_them(tmp_path):
-    with pytest.raises(ReleaseError, match="has no measurements; its publisher can release with"):
-        released(measurements="totals").measurements()
-    lost = released(out=tmp_path / "out")
-    lost.measured.unlink()
-    with pytest.raises(ReleaseError, match=r"no measurements\.parquet"):
-        lost.measurements()
-
-
 def test_an_axis_must_not_have_the_name_of_another_column(tmp_path):
     table = {"Measured": ["a", "b"], "count": [3, 4]}
     options = {"axis": {"Measured": {"letter": ["a", "b"]}}, "rho": 1}

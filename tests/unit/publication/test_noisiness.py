@@ -1,9 +1,7 @@
 """Levels that are mostly noise, told from the release alone."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from small_release import HEALTH
 
 from inftda import SeededSource, release
 from inftda.demo import make_country
@@ -32,10 +30,7 @@ def test_what_is_said_of_a_level_follows_from_the_intervals_of_its_numbers(spars
         is_poor = np.array(grades(value, *found).to_pylist()) == "D"
         assert one.n_published == len(value)
         used = value >= one.smallest
-        assert (one.n_used, one.share) == (
-            used.sum(),
-            value[used].sum() / value.sum(),
-        )
+        assert (one.n_used, one.share) == (used.sum(), value[used].sum() / value.sum())
         for n in np.unique(value[used]):
             here = (value >= n) & (value <= 2 * n)
             assert is_poor[here].mean() <= 0.05
@@ -60,20 +55,6 @@ def test_a_sparse_table_is_called_noise_at_its_finest_level_only_if_it_is(sparse
     assert "region > region" not in names
     assert sparse.uses[-1].describe().endswith("smaller ones are mostly noise")
     assert not any(use.is_mostly_noise for use in released((3, 6, 12), 2_000_000).uses)
-
-
-def test_the_folder_of_a_release_tells_the_same(sparse, tmp_path):
-    assert sparse.save(tmp_path / "release").uses == sparse.uses
-
-
-def test_names_of_axes_may_be_anything():
-    codes = [axis.hierarchy.codes(axis.hierarchy.depth).to_pylist() for axis in HEALTH.axes]
-    rows = [(disease, sex) for disease in codes[0] for sex in codes[1]]
-    names = [axis.name for axis in HEALTH.axes]
-    table = pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
-    axes = {axis.name: axis.hierarchy for axis in HEALTH.axes}
-    made = release(table, axis=axes, **BUDGET)
-    assert len(made.uses) == 3
 
 
 def use(*, n_published, noise_share=0.0, smallest=92, n_used=1, share=0.829):

@@ -86,13 +86,7 @@ def test_flaws_are_reported_as_without_persons(read, make):
 
 
 @pytest.mark.parametrize(
-    ("make", "many"),
-    [
-        (dict, 2**63 - 1),
-        (stream, 10**6 + 1),
-        (dict, 2**62),
-        (stream, 2**63 - 1),
-    ],
+    ("make", "many"), [(dict, 2**63 - 1), (stream, 10**6 + 1), (dict, 2**62), (stream, 2**63 - 1)]
 )
 def test_a_person_with_absurdly_many_trips_is_bounded_like_any_other(read, make, many):
     """Nobody else's trips may depend on that, not even on whether the table is read."""

@@ -78,9 +78,7 @@ def test_a_blank_among_whole_numbers_moves_nobody_to_another_area(read, kind):
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [pa.decimal128(5), pa.date32(), pa.timestamp("us"), pa.bool_(), pa.binary()],
-    ids=str,
+    "kind", [pa.decimal128(5), pa.date32(), pa.timestamp("us"), pa.bool_(), pa.binary()], ids=str
 )
 @pytest.mark.parametrize("role", ["town", "who"])
 def test_declared_types_that_are_neither_are_refused_without_a_cell(read, kind, role):

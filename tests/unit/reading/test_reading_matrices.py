@@ -1,17 +1,20 @@
 """Tables as people have them: matrices, sheets, lines above the header, zip files."""
 
 import stat
+import sys
 import tempfile
+import tracemalloc
 import zipfile
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from inftda.errors import IngestError
+from inftda.errors import InftdaError, IngestError, MissingExtraError
 from inftda.reading import TableFile, sources
 from inftda.tree.hierarchy import Hierarchy
 from inftda.util import stores
+from inftda.util.tabular import read_sheet
 
 openpyxl = pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
 
@@ -316,3 +319,49 @@ def test_a_zip_file_is_never_unpacked_beyond_what_it_states(read, tmp_path):
     path.write_bytes(path.read_bytes().replace(size, (100).to_bytes(4, "little")))
     with pytest.raises(IngestError, match="it is damaged"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([*FLOWS, [datetime(2020, 1, 1), "003", 4]], "several kinds"),  # noqa: DTZ001 - as Excel
+        ([["origin", None], ["001", "002"]], "without a name"),
+        ([["origin", "destination", " "], ["001", "002", "003"]], "without a name"),
+        ([], "no sheet"),
+    ],
+)
+def test_a_sheet_that_cannot_be_counted_is_refused(read, tmp_path, rows, says):
+    with pytest.raises(IngestError, match=says) as caught:
+        read(workbook(tmp_path / "a.xlsx", a=rows))
+    assert caught.value.__context__ is None
+
+
+def test_a_damaged_workbook_is_refused(read, tmp_path):
+    path = workbook(tmp_path / "a.xlsx", a=FLOWS)
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(IngestError, match="damaged"):
+        read(path)
+
+
+def test_a_coloured_row_does_not_make_the_others_as_long(tmp_path):
+    """Three hundred rows of 16,384 cells would take 40 MB."""
+    book = openpyxl.Workbook()
+    for row in [["town", "n"], *([f"{number:03d}", number] for number in range(300))]:
+        book.active.append(row)
+    book.active.cell(1, 16_384).font = openpyxl.styles.Font(bold=True)
+    book.save(tmp_path / "wide.xlsx")
+    tracemalloc.start()
+    try:
+        names, columns = read_sheet(tmp_path / "wide.xlsx", what="it", error=InftdaError)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (names, len(columns[0])) == (["town", "n"], 300)
+    assert most < 20e6
+
+
+def test_without_the_library_it_says_what_to_install(read, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    (tmp_path / "flows.xlsx").write_bytes(b"")
+    with pytest.raises(MissingExtraError, match=r"inftda-od\[xlsx\]"):
+        read(tmp_path / "flows.xlsx")

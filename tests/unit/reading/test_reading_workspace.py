@@ -47,10 +47,7 @@ def test_the_spill_directory_is_removed_after_an_error(read, tmp_path):
 
 @pytest.mark.usefixtures("temporary")
 def test_nothing_is_left_where_duckdb_refuses_its_settings(tmp_path):
-    with (
-        pytest.raises(duckdb.Error),
-        Workspace(memory_limit="lots"),
-    ):
+    with pytest.raises(duckdb.Error), Workspace(memory_limit="lots"):
         pass
     assert list(tmp_path.iterdir()) == []
 

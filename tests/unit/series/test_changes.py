@@ -190,10 +190,7 @@ def test_sums_that_nobody_measured_have_neither_interval_nor_verdict():
 
 
 def test_towns_that_were_merged_are_compared_as_one():
-    merged = {
-        "region": ["r0", *AREAS["region"][2:]],
-        "town": ["new", *TOWNS[2:]],
-    }
+    merged = {"region": ["r0", *AREAS["region"][2:]], "town": ["new", *TOWNS[2:]]}
     flows = table(BEFORE)
     for end in ("origin", "destination"):
         flows[end] = ["new" if code in TOWNS[:2] else code for code in flows[end]]
