@@ -8,9 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import inftda
+from handmade_tables import totals_table
 from inftda.noise.bits import SeededSource
-from inftda.noise.distribution import Noise
-from inftda.publication.measured import NoisyTable
 from inftda.publication.totals import _divided, totals_by_level
 from inftda.tree import Axis, Tree
 from random_trees import random_counts, random_hierarchies, random_trees
@@ -19,11 +18,6 @@ from tiers import some
 #: Measurements in a file from elsewhere may be anything.
 ANY = st.integers(-(2**62), 2**62)
 USUAL = st.integers(-500, 3_000)
-
-
-def measured_table(value, sigma2):
-    areas = (np.arange(len(value), dtype=np.int32),)
-    return NoisyTable((1,), Noise(Fraction(sigma2)), areas, np.array(value, np.int64))
 
 
 @given(data=st.data())
@@ -42,7 +36,7 @@ def test_totals_add_up_and_are_not_negative(data):
     for depth in splitting[splitting.index(first) :]:
         size = hierarchy.n_areas(depth)
         value = data.draw(st.lists(values, min_size=size, max_size=size))
-        measured[depth] = measured_table(value, sigma2)
+        measured[depth] = totals_table(value, sigma2)
     tree = Tree((Axis("origin", hierarchy),), ())
     found = totals_by_level(tree, 0, listed, measured)
     # Levels above the first that was measured have totals too: the sums of finer ones.

@@ -20,7 +20,7 @@ from inftda.mechanism.local_search import local_search
 from inftda.noise.distribution import Noise
 from inftda.privacy.measurement import Measurement
 from inftda.privacy.unit import UNIT
-from inftda.publication.measured import CrossTableSums, Floats, Layer, WholeNodes, find_rows
+from inftda.publication.measured import CrossTableSums, Floats, Layer, find_rows
 from inftda.tree import CellRows, Cells, Ints
 from inftda.tree.cross_tables import SHORT
 from inftda.util.threads import ThreadPool
@@ -39,8 +39,8 @@ def needs_local_search(layer: Layer) -> bool:
 
 
 def searched(
-    known: LayerEstimate, numbers: Ints, left: WholeNodes, pool: ThreadPool
-) -> tuple[Ints, WholeNodes]:
+    known: LayerEstimate, numbers: Ints, left: Cells, pool: ThreadPool
+) -> tuple[Ints, Cells]:
     """Apply the local search; return numbers of the level's families, and all other nodes.
 
     Args:
@@ -87,7 +87,7 @@ def searched(
     is_left = np.ones(len(value), bool)
     is_left[here] = False
     at = np.flatnonzero(is_left & (value > 0))
-    return value[here], WholeNodes(tuple(numbers[at] for numbers in areas), value[at])
+    return value[here], Cells(tuple(numbers[at] for numbers in areas), value[at])
 
 
 def _cells(layer: Layer, parents: Cells, candidates: Candidates, value: Ints) -> MeasuredCells:

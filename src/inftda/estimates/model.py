@@ -29,10 +29,9 @@ from inftda.publication.measured import (
     Map,
     Measurements,
     Part,
-    WholeNodes,
     layers_of,
 )
-from inftda.tree import Tree
+from inftda.tree import Cells, Tree
 from inftda.util.threads import ThreadPool, available_cores
 
 _NOTHING = np.empty(0)
@@ -80,14 +79,14 @@ class Fit:
         levels = estimate_layers(layers, float(total), dict(points or {}), ThreadPool(threads).map)
         return cls(tree, total, levels, threads)
 
-    def leaves(self, seed: int) -> WholeNodes:
+    def leaves(self, seed: int) -> Cells:
         """Positive whole numbers of finest areas that add up at every level.
 
         The seed decides which numbers are rounded up.
         """
         random, pool = np.random.default_rng(seed), ThreadPool(self.threads)
         parts = round_down_the_tree(self.tree, self.levels, self.total, random, pool)
-        return WholeNodes.joined([*parts])
+        return Cells.join([*parts])
 
 
 def estimate_layers(

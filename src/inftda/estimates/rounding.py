@@ -15,14 +15,8 @@ from numpy.typing import NDArray
 
 from inftda.estimates.balance import LayerEstimate
 from inftda.estimates.cross_table_fit import needs_local_search, searched
-from inftda.publication.measured import (
-    Families,
-    Floats,
-    Part,
-    WholeNodes,
-    distinct_rows,
-)
-from inftda.tree import Tree, TreeLevel
+from inftda.publication.measured import Families, Floats, Part, distinct_rows
+from inftda.tree import Cells, Tree, TreeLevel
 from inftda.util.kernels import inlined_kernel, kernel
 from inftda.util.threads import ThreadPool
 
@@ -39,7 +33,7 @@ def round_down_the_tree(
     total: int,
     random: np.random.Generator,
     pool: ThreadPool,
-) -> Iterator[WholeNodes]:
+) -> Iterator[Cells]:
     """Whole numbers of the finest areas that sum to the total and, at every level, to each other.
 
     Yields:
@@ -48,10 +42,7 @@ def round_down_the_tree(
     whole = np.array([total], np.int64)
     is_divided = bool(levels) and len(levels[0].layer.first) > 0
     n = 0 if is_divided or not total else 1
-    left = WholeNodes(
-        areas=tuple(np.zeros(n, np.int32) for _ in tree.axes),
-        value=whole[:n],
-    )
+    left = Cells(tuple(np.zeros(n, np.int32) for _ in tree.axes), whole[:n])
     for level in levels:
         layer = level.layer
         left = _divided(left, layer.level, level.shares.within(layer.level), random)
@@ -68,11 +59,11 @@ def round_down_the_tree(
         if level is levels[-1]:  # nearly all numbers belong to this level
             yield from pool.map(pick, layer.parts(_PARTS))
         else:
-            left = WholeNodes.joined([left, *pool.map(pick, layer.parts())])
+            left = Cells.join([left, *pool.map(pick, layer.parts())])
     yield left
 
 
-def _undivided(level: LayerEstimate, whole: NDArray[np.int64], part: Part) -> WholeNodes:
+def _undivided(level: LayerEstimate, whole: NDArray[np.int64], part: Part) -> Cells:
     """Positive numbers of some families of a layer that nothing divides."""
     layer = level.layer
     low, high = layer.offsets[part[0]], layer.offsets[part[1]]
@@ -80,28 +71,26 @@ def _undivided(level: LayerEstimate, whole: NDArray[np.int64], part: Part) -> Wh
     if layer.child_family.size:
         is_here &= layer.child_family[low:high] < 0
     child = low + np.flatnonzero(is_here)
-    return WholeNodes(layer.child_areas(child), whole[child])
+    return Cells(layer.child_areas(child), whole[child])
 
 
-def _divided(
-    nodes: WholeNodes, level: TreeLevel, share: Floats, random: np.random.Generator
-) -> WholeNodes:
+def _divided(nodes: Cells, level: TreeLevel, share: Floats, random: np.random.Generator) -> Cells:
     """Pass nodes that nothing divides one level further down, trip by trip."""
     axis, offsets = level.axis, level.child_offsets
     is_only = np.diff(offsets)[nodes.areas[axis]] == 1
-    whole, several = nodes.of(is_only), nodes.of(~is_only)
+    whole, several = nodes.take(is_only), nodes.take(~is_only)
     only = tuple(offsets[n].astype(np.int32) if a == axis else n for a, n in enumerate(whole.areas))
     split = split_trips(several, axis, offsets, share, random)
-    return WholeNodes.joined([whole._replace(areas=only), split])
+    return Cells.join([whole._replace(areas=only), split])
 
 
 def split_trips(
-    nodes: WholeNodes,
+    nodes: Cells,
     axis: int,
     offsets: NDArray[np.int32],
     share: Floats,
     random: np.random.Generator,
-) -> WholeNodes:
+) -> Cells:
     """Trips of nodes among finer areas of an axis, by the shares of these.
 
     `offsets` are the first finer area of each area, and at last their number.
@@ -124,7 +113,7 @@ def split_trips(
         for a, numbers in enumerate(nodes.areas)
     )
     row, value = distinct_rows(areas)
-    return WholeNodes(tuple(numbers[row] for numbers in areas), value)
+    return Cells(tuple(numbers[row] for numbers in areas), value)
 
 
 @inlined_kernel

@@ -24,11 +24,10 @@ import numpy as np
 
 from inftda.errors import InftdaError, IngestError
 from inftda.estimates.rounding import split_trips
-from inftda.publication.measured import WholeNodes
 from inftda.reading import Columns, read_leaves
 from inftda.reading.columns import NO_GUARANTEE
 from inftda.reading.truth import Truth
-from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
+from inftda.tree import DESTINATION, ORIGIN, Axis, Cells, Tree
 from inftda.tree.hierarchy import Hierarchy
 from inftda.util.tabular import distinct
 
@@ -71,7 +70,7 @@ def from_flows(
     if all(depth == axis.hierarchy.depth for axis, depth in zip(tree.axes, depths, strict=True)):
         words = "a public table of flows between the same areas"
         return StandIn(Truth.of(tree, leaves), words)
-    spread = _spread(tree, depths, WholeNodes(*leaves), np.random.default_rng(seed))
+    spread = _spread(tree, depths, Cells(*leaves), np.random.default_rng(seed))
     words = (
         f"a public table of flows by {level}, spread over finer areas by Zipf's law in the order "
         "of their codes"
@@ -96,11 +95,9 @@ def _depth_of(axis: str, hierarchy: Hierarchy, level: str | None) -> int:
     return depth
 
 
-def _spread(
-    tree: Tree, depths: list[int], trips: WholeNodes, random: np.random.Generator
-) -> WholeNodes:
+def _spread(tree: Tree, depths: list[int], trips: Cells, random: np.random.Generator) -> Cells:
     """Spread axis by axis; trips that stay at home are set aside before destinations are spread."""
-    aside: list[WholeNodes] = []
+    aside: list[Cells] = []
     for number, (axis, depth) in enumerate(zip(tree.axes, depths, strict=True)):
         finest = axis.hierarchy.depth
         if depth == finest:
@@ -111,12 +108,12 @@ def _spread(
             wanted = home_share(depth, finest) * counts + random.random(len(counts))
             home = np.where(is_within, np.minimum(wanted.astype(np.int64), counts), 0)
             at_home = (*areas[:number], areas[0], *areas[number + 1 :])
-            aside.append(WholeNodes(at_home, home))
-            trips = WholeNodes(areas, counts - home)
+            aside.append(Cells(at_home, home))
+            trips = Cells(areas, counts - home)
         offsets = axis.hierarchy.descendant_offsets(depth, finest)
         rank = 1 + np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
         trips = split_trips(trips, number, offsets, 1 / rank, random)
-    return WholeNodes.joined([trips, *aside])
+    return Cells.join([trips, *aside])
 
 
 def _has_home(tree: Tree, depths: list[int]) -> bool:

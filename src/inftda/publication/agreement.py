@@ -18,10 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.noise.distribution import Noise
-from inftda.publication.measured import Areas, Measurements, NoisyTable
-from inftda.tree import CrossTable, Tree, TreeLevel
-
-Ints = NDArray[np.int64]
+from inftda.publication.measured import Measurements, NoisyTable
+from inftda.tree import Areas, CrossTable, Ints, Tree, TreeLevel
 
 #: A difference is large from this number of noise scales on, plus half a trip, as counts are whole.
 FAR: Final = 3
@@ -112,7 +110,6 @@ class Agreement:
     """
 
     def __init__(self, tree: Tree, areas: Areas, values: Ints) -> None:
-        self._marginals = {marginal.depths: marginal for marginal in tree.marginals}
         self._nodes = {
             level.index: (areas, values) for level, areas, values in level_sums(tree, areas, values)
         }
@@ -121,7 +118,7 @@ class Agreement:
     def compare(self, table: NoisyTable) -> None:
         """Add some values of a table; values come in group order, each once."""
         if table.depths not in self._tables:
-            marginal = self._marginals[table.depths]
+            marginal = table.measurement.marginal
             nodes = self._nodes[marginal.index]
             self._tables[table.depths] = _Table(marginal, table.noise, *_cells(marginal, *nodes))
         self._tables[table.depths].compare(table)

@@ -36,7 +36,6 @@ from inftda.noise.tails import Tail
 from inftda.publication.agreement import level_sums
 from inftda.publication.empirical_bayes import LARGEST, CellPosteriors, Deconvolution, deconvolution
 from inftda.publication.measured import (
-    Areas,
     Ends,
     Floats,
     Measurements,
@@ -44,11 +43,9 @@ from inftda.publication.measured import (
     find_rows,
     keys_of,
 )
-from inftda.tree import DESTINATION, ORIGIN, Marginal, Tree, TreeLevel
+from inftda.tree import DESTINATION, ORIGIN, Areas, Ints, Marginal, Tree, TreeLevel
 from inftda.tree.groupings import LEFT_OUT, MIXED, Grouping, groupings
 from inftda.util.kernels import kernel
-
-Ints = NDArray[np.int64]
 
 #: Limits between classes of expected size, in standard deviations of the noise.
 _LIMITS: Final = tuple(math.exp(-6) * 8.0**number for number in range(1, 5))
@@ -344,14 +341,17 @@ class Intervals:
         of the tree were divided if they seemed large, so their noise is positive on average.
         """
         whole = {cells.level.index for cells in self._levels if cells.is_divided.all()}
-        tables = zip(self._measured.levels, self._measured.tables, strict=True)
-        found = [table for level, table in tables if not level or level in whole]
+        found = [
+            table
+            for table in self._measured.tables
+            if not _is_below_root(table) or table.measurement.index in whole
+        ]
         return sorted(found, key=lambda of: -len(of.value))
 
     def _take_better(self, rows: "_Rows", sums: "_Sums") -> None:
         """Replace sums that cross tables measured with less noise."""
-        for number, table in zip(self._measured.levels, self._measured.tables, strict=True):
-            if number:
+        for table in self._measured.tables:
+            if _is_below_root(table):
                 continue
             row, at = rows.inside(table)
             if not len(row):
@@ -571,6 +571,11 @@ class _Rows:
                 ]
             )
         return found
+
+
+def _is_below_root(table: NoisyTable) -> bool:
+    """Whether a table is a level of the tree below the root."""
+    return table.measurement.is_on_tree and table.measurement.index > 0
 
 
 def _is_further(axis: Grouping) -> bool:

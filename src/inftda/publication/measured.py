@@ -12,6 +12,7 @@ tables that sum up all other axes.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -20,10 +21,11 @@ from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
 from inftda.noise.distribution import Noise
-from inftda.tree import CrossTable, Tree, TreeLevel
+from inftda.privacy.measurement import Measurement
+from inftda.tree import Areas, Cells, CrossTable, Ints, Tree, TreeLevel
+from inftda.tree.cells import differ
 from inftda.tree.cross_tables import chains
 
-Areas = tuple[NDArray[np.int32], ...]
 Floats = NDArray[np.float64]
 #: Lower and upper ends of intervals.
 Ends = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -42,24 +44,39 @@ _LARGEST_KEY: Final = 1 << 62
 
 @dataclass(frozen=True)
 class NoisyTable:
-    """Measurements of one marginal: every value that was drawn, or some of them.
+    """A measurement with its published values: every value that was drawn, or some of them.
 
     Attributes:
-        depths: level of each axis's hierarchy, 0 where the axis is summed up.
-        noise: distribution of the noise.
-        areas: int32[values] for each axis, number of the area at that level.
-        value: int64[values], noisy counts in group order.
+        measurement: the level or cross table, with its noise.
+        cells: the measured cells, with noisy counts, in group order.
     """
 
-    depths: tuple[int, ...]
-    noise: Noise
-    areas: Areas
-    value: NDArray[np.int64]
+    measurement: Measurement
+    cells: Cells
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """Level of each axis's hierarchy, 0 where the axis is summed up."""
+        return self.measurement.depths
+
+    @property
+    def noise(self) -> Noise:
+        """Distribution of the noise."""
+        return self.measurement.noise
+
+    @property
+    def areas(self) -> Areas:
+        """int32[values] for each axis, number of the area at that level."""
+        return self.cells.areas
+
+    @property
+    def value(self) -> Ints:
+        """int64[values], noisy counts."""
+        return self.cells.value
 
     def take(self, index: slice) -> "NoisyTable":
         """Some of the values."""
-        areas = tuple(numbers[index] for numbers in self.areas)
-        return NoisyTable(self.depths, self.noise, areas, self.value[index])
+        return NoisyTable(self.measurement, self.cells.take(index))
 
 
 @dataclass(frozen=True)
@@ -69,17 +86,22 @@ class Measurements:
     Attributes:
         tables: the noisy total if there is one, then for each level of the tree its table, followed
             by the cross tables of its step.
-        levels: number of the level that each table is of; None for cross tables.
     """
 
     tables: tuple[NoisyTable, ...]
-    levels: tuple[int | None, ...]
+
+    @cached_property
+    def levels(self) -> dict[int, NoisyTable]:
+        """The tables of levels of the tree, by the number of the level."""
+        return {
+            table.measurement.index: table for table in self.tables if table.measurement.is_on_tree
+        }
 
     def level(self, index: int) -> NoisyTable:
         """The table of a level of the tree."""
         if index not in self.levels:
             raise ReleaseError(f"level {index} of the tree was not measured")
-        return self.tables[self.levels.index(index)]
+        return self.levels[index]
 
 
 class Families(NamedTuple):
@@ -106,28 +128,6 @@ class CellIntervals(NamedTuple):
     value: NDArray[np.int64]
     low: NDArray[np.int64]
     high: NDArray[np.int64]
-
-
-class WholeNodes(NamedTuple):
-    """Positive whole numbers.
-
-    Attributes:
-        areas: int32[numbers] for each axis.
-        value: int64[numbers].
-    """
-
-    areas: Areas
-    value: NDArray[np.int64]
-
-    def of(self, which: NDArray[np.bool_]) -> "WholeNodes":
-        """Some of the numbers."""
-        return WholeNodes(tuple(numbers[which] for numbers in self.areas), self.value[which])
-
-    @classmethod
-    def joined(cls, parts: "Sequence[WholeNodes]") -> "WholeNodes":
-        """Concatenate the numbers of parts."""
-        areas, values = zip(*parts, strict=True)
-        return cls(tuple(map(np.concatenate, zip(*areas, strict=True))), np.concatenate(values))
 
 
 @dataclass(frozen=True)
@@ -266,11 +266,7 @@ def _layer(level: TreeLevel, table: NoisyTable, finer: Layer | None) -> Layer:
     """Make the layer of a level: measured families, and only children that `finer` divides."""
     axis, n_children = level.axis, np.diff(level.child_offsets).astype(np.int64)
     divided = level.parents(table.areas)
-    is_first = np.ones(len(table.value), bool)
-    is_first[1:] = False
-    for numbers in divided:
-        is_first[1:] |= numbers[1:] != numbers[:-1]
-    start, noisy = np.flatnonzero(is_first), table.value
+    start, noisy = np.flatnonzero(differ(divided)), table.value
     areas = tuple(numbers[start] for numbers in divided)
     if (np.diff(start, append=len(noisy)) != n_children[areas[axis]]).any():
         raise damaged(level)

@@ -38,7 +38,7 @@ from inftda.publication.parquet import (
     row_groups,
     schema_of,
 )
-from inftda.tree import Axis, Marginal, Tree
+from inftda.tree import Axis, Cells, Tree
 from inftda.util.tabular import as_arrow, as_numpy, find_texts, repeated, texts
 
 #: Columns besides those of the axes.
@@ -101,8 +101,7 @@ def write_measurements(
 
         def write(group: Sequence[NoisyTable]) -> None:
             batches = [
-                _batch(tree.axes, schema, depths, list(parts))
-                for depths, parts in groupby(group, attrgetter("depths"))
+                _batch(schema, list(parts)) for _, parts in groupby(group, attrgetter("depths"))
             ]
             table = pa.Table.from_batches(batches, schema=schema).unify_dictionaries()
             writer.write_table(table, row_group_size=ROW_GROUP)
@@ -132,16 +131,13 @@ def _cut(measured: Iterable[NoisyTable]) -> Iterator[list[NoisyTable]]:
         yield group
 
 
-def _batch(
-    axes: tuple[Axis, ...], schema: pa.Schema, depths: tuple[int, ...], parts: list[NoisyTable]
-) -> pa.RecordBatch:
+def _batch(schema: pa.Schema, parts: Sequence[NoisyTable]) -> pa.RecordBatch:
     """Make the rows of one table."""
-    value = np.concatenate([part.value for part in parts])
-    name = repeated(Marginal(axes, depths).name, 1)
+    marginal = parts[0].measurement.marginal
+    areas, value = Cells.join([part.cells for part in parts])
     nowhere = as_arrow(np.zeros(len(value), np.int32))
-    columns = [pa.DictionaryArray.from_arrays(nowhere, name)]
-    areas = map(np.concatenate, zip(*(part.areas for part in parts), strict=True))
-    for axis, depth, numbers in zip(axes, depths, areas, strict=True):
+    columns = [pa.DictionaryArray.from_arrays(nowhere, repeated(marginal.name, 1))]
+    for axis, depth, numbers in zip(marginal.axes, marginal.depths, areas, strict=True):
         columns.append(in_use(numbers, axis.hierarchy.codes(depth)))
     return pa.record_batch([*columns, as_arrow(value)], schema=schema)
 
@@ -159,8 +155,7 @@ def read_measurements(
     Only values of the published tables are allowed, in their order, each once. A file with far more
     values than a release of `n_flows` rows can have is refused unread.
     """
-    nothing = tuple(np.zeros(0, np.int32) for _ in tree.axes), np.zeros(0, np.int64)
-    found = [[nothing] for _ in tables]
+    found = [[Cells.root(len(tree.axes), 0)] for _ in tables]
     last = 0
     for rows in measured_groups(source, tree, tables, n_flows):
         names = [texts(table.name for table in tables)]
@@ -187,51 +182,40 @@ def read_measurements(
             )
             if any((numbers < 0).any() for numbers in areas):
                 raise _unknown()
-            cells = tuple(
-                np.append(of[-1:], here) for of, here in zip(parts[-1][0], areas, strict=True)
+            checked = tuple(
+                np.append(of[-1:], here) for of, here in zip(parts[-1].areas, areas, strict=True)
             )
-            if not is_ascending(group_keys(table.level, cells)):
+            if not is_ascending(group_keys(table.level, checked)):
                 raise ReleaseError(
                     f"{MEASUREMENTS_FILE} does not have each cell of the table {table.name!r} once "
                     f"and in order; {DAMAGED}"
                 )
-            parts.append((areas, value[low:high]))
+            parts.append(Cells(areas, value[low:high]))
         last = int(number[-1]) if len(number) else last
     # Arrow keeps its buffers for further reading; there is none.
     pa.default_memory_pool().release_unused()
-    return Measurements(
-        tuple(map(join_parts, tables, found)),
-        tuple(table.level.index if table.is_on_tree else None for table in tables),
-    )
+    return Measurements(tuple(map(_joined, tables, found)))
 
 
 def noisy_table(drawn: MeasuredTable) -> NoisyTable:
     """Noisy counts as they are published."""
-    return NoisyTable(drawn.depths, drawn.measurement.noise, drawn.cells(), drawn.value)
+    return NoisyTable(drawn.measurement, Cells(drawn.cells(), drawn.value))
 
 
 def measurements_of(tree: Tree, plan: Plan, drawn: Iterable[NoisyTable]) -> Measurements:
     """Join the noisy counts of a release, whose tables may come in several consecutive parts."""
-    nothing = tuple(np.zeros(0, np.int32) for _ in tree.axes), np.zeros(0, np.int64)
     tables = planned_measurements(tree, plan)
-    parts = {table.depths: [nothing] for table in tables}
+    parts = {table.depths: [Cells.root(len(tree.axes), 0)] for table in tables}
     for one in drawn:
-        parts[one.depths].append((one.areas, one.value))
-    return Measurements(
-        tuple(join_parts(table, parts[table.depths]) for table in tables),
-        tuple(table.level.index if table.is_on_tree else None for table in tables),
-    )
+        parts[one.depths].append(one.cells)
+    return Measurements(tuple(_joined(table, parts[table.depths]) for table in tables))
 
 
-def join_parts(
-    table: Measurement,
-    parts: list[tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]],
-) -> NoisyTable:
-    """Make a table from areas and values of its parts, which are emptied."""
-    areas, values = zip(*parts, strict=True)
+def _joined(table: Measurement, parts: list[Cells]) -> NoisyTable:
+    """Make a table from the cells of its parts, which are emptied."""
+    cells = Cells.join(parts)
     parts.clear()  # frees arrays that are much larger than the release
-    columns = tuple(map(np.concatenate, zip(*areas, strict=True)))
-    return NoisyTable(table.depths, table.noise, columns, np.concatenate(values))
+    return NoisyTable(table, cells)
 
 
 class _Column(NamedTuple):

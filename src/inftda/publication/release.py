@@ -277,8 +277,7 @@ class Release:
     def _totals(self) -> dict[tuple[int, ...], NoisyTable]:
         """Measurements of marginal totals, by their depths."""
         read = self.measurements(only_totals=True)
-        tables = zip(self.published_tables(), read.tables, strict=True)
-        return {table.depths: table for planned, table in tables if planned.is_total}
+        return {table.depths: table for table in read.tables if table.measurement.is_total}
 
     def measurements(self, *, only_totals: bool = False) -> Measurements:
         """Noisy values of the release, table by table; all of them, or totals only."""

@@ -22,8 +22,7 @@ from inftda.noise.distribution import Noise
 from inftda.privacy.risk import risk_of
 from inftda.publication.agreement import FAR, TableFit, level_sums
 from inftda.publication.manifest import MEASUREMENTS_FILE
-from inftda.publication.measured import Areas
-from inftda.tree import DESTINATION, ORIGIN, CrossTable, Marginal, Tree, TreeLevel
+from inftda.tree import DESTINATION, ORIGIN, Areas, CrossTable, Marginal, Tree, TreeLevel
 from inftda.tree.hierarchy import OUTSIDE
 
 if TYPE_CHECKING:

@@ -195,9 +195,10 @@ def _check_measurements(
     measured = release.read_published()
     if release.has_measurements:
         if _is_known(manifest):
-            yield from check_follows(flows, measured, tables, tree, manifest.division_seed)
+            yield from check_follows(flows, measured, tree, manifest.division_seed)
     else:
-        for table, found in zip(tables, measured.tables, strict=True):
+        for found in measured.tables:
+            table = found.measurement
             every = np.arange(table.marginal.n_nodes)
             if not np.array_equal(found.areas[table.level.axis], every):
                 raise ReleaseError(
@@ -258,11 +259,7 @@ def _check_bytes(
 
 
 def check_follows(
-    released: Cells,
-    measurements: Measurements,
-    planned: Sequence[Measurement],
-    tree: Tree,
-    seed: str,
+    released: Cells, measurements: Measurements, tree: Tree, seed: str
 ) -> Iterator[str]:
     """Repeat the division and compare; yield the checks that passed.
 
@@ -277,16 +274,17 @@ def check_follows(
     from inftda.mechanism.step import divide_again  # noqa: PLC0415 - slow to import
 
     words, pool = words_of(bytes.fromhex(seed)), ThreadPool()
-    noisy = {table.depths: table for table in measurements.tables}
     total = exact_sum(released.value)
     cells = Cells.root(len(tree.axes), total)
-    for _, some in groupby(planned, lambda one: one.level.index):
+    for _, some in groupby(measurements.tables, lambda table: table.measurement.level.index):
         here = list(some)
-        level = here[0].level
+        level = here[0].measurement.level
         parents = cells if level.refined is None else in_group_order(level, cells, pool)
-        measured = [MeasuredTable.of(one, parents.areas, noisy[one.depths].value) for one in here]
-        for one in measured:
-            _check_areas(noisy[one.depths].areas, one.cells(), one.measurement)
+        measured = [
+            MeasuredTable.of(table.measurement, parents.areas, table.value) for table in here
+        ]
+        for table, one in zip(here, measured, strict=True):
+            _check_areas(table.areas, one.cells(), one.measurement)
         if level.refined is None:
             # The total is drawn even if nothing is released and the root is no node.
             if total != max(int(measured[0].value[0]), 0):

@@ -16,7 +16,7 @@ from inftda.noise.distribution import Noise
 from inftda.privacy.unit import Unit
 from inftda.publication.agreement import Agreement, TableFit, table_fits
 from inftda.publication.reliability import describe_misfits, misfit_warnings, planned_totals
-from inftda.tree import Tree
+from inftda.tree import Cells, Tree
 
 COUNTRY = make_country((3, 6, 24), 5_000, seed=3)
 #: An only child at each level, and a level that splits nothing.
@@ -221,7 +221,7 @@ def test_the_right_noise_fits_and_a_slightly_larger_one_does_not(scale):
     areas = tuple(np.resize(numbers, len(values)) for numbers in table.areas)
     nothing = tuple(np.zeros(0, np.int32) for _ in areas)
     agreement = Agreement(release.tree, nothing, np.zeros(0, np.int64))
-    agreement.compare(replace(table, areas=areas, value=values))
+    agreement.compare(replace(table, cells=Cells(areas, values)))
     assert agreement.fits()[0].is_right is (scale == 1)
 
 

@@ -14,12 +14,14 @@ import inftda
 from inftda.demo import make_country
 from inftda.errors import InftdaError, ReleaseError
 from inftda.noise.bits import SeededSource
-from inftda.privacy.unit import Unit
+from inftda.noise.distribution import Noise
+from inftda.privacy.measurement import Measurement
+from inftda.privacy.unit import UNIT, Unit
 from inftda.publication import verify
 from inftda.publication.measured import NoisyTable
 from inftda.publication.measurements import planned_measurements, write_measurements
 from inftda.publication.parquet import ROW_GROUP, read_flows
-from inftda.tree import Tree
+from inftda.tree import Cells, Tree
 from inftda.tree.hierarchy import Hierarchy
 
 ORIGIN_FIRST = ("origin", "destination")
@@ -191,8 +193,9 @@ def test_the_file_does_not_show_in_which_blocks_it_was_made(tmp_path):
     cells = np.arange(ROW_GROUP + 5000)
     areas = tuple(part.astype(np.int32) for part in np.divmod(cells, 1500))
     contents = []
-    first = NoisyTable((0, 1), Fraction(1), (areas[0][:9] * 0, areas[1][:9]), cells[:9])
-    every = NoisyTable((1, 1), Fraction(1), areas, cells)
+    of_level = [Measurement.of(one, UNIT, Noise(Fraction(1))) for one in tree.levels]
+    first = NoisyTable(of_level[1], Cells((areas[0][:9] * 0, areas[1][:9]), cells[:9]))
+    every = NoisyTable(of_level[2], Cells(areas, cells))
     for number, cuts in enumerate(([], [7, ROW_GROUP - 9], [1_000_001, 1_000_002, 1_048_000])):
         parts = (every.take(slice(*ends)) for ends in pairwise([0, *cuts, len(cells)]))
         write_measurements(tmp_path / f"{number}.parquet", tree, (first, *parts))
@@ -210,13 +213,11 @@ COUNTRY = make_country((3, 6, 24), 5_000, seed=3)
 
 def followed(made, **changes):
     """What is found right, with some values changed: table number to function."""
-    measured, planned = made.measurements(), planned_measurements(made.tree, made.manifest.plan)
+    measured = made.measurements()
     for number, change in changes.get("values", {}).items():
         change(measured.tables[number].value)
     leaves = read_flows(made.table.sort_by("flow"), made.tree)  # in whatever order they come
-    return list(
-        verify.check_follows(leaves, measured, planned, made.tree, made.manifest.division_seed)
-    )
+    return list(verify.check_follows(leaves, measured, made.tree, made.manifest.division_seed))
 
 
 def country(**options):
@@ -263,8 +264,8 @@ def far_too_high(value):
 @pytest.mark.parametrize("change", [far_too_low, far_too_high])
 def test_flows_that_do_not_follow_are_found(across, change):
     made = country(cross_tables=across)
-    on_tree = [n for n, level in enumerate(made.measurements().levels) if level is not None]
-    for number in on_tree:
+    tables = made.measurements().tables
+    for number in (n for n, table in enumerate(tables) if table.measurement.is_on_tree):
         with pytest.raises(ReleaseError, match=r"do not follow from|must list every value"):
             followed(made, values={number: change})
 

@@ -1,18 +1,15 @@
 """Marginal totals that are measured: published, read back, verified and asked for."""
 
-from fractions import Fraction
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from edited_folders import seal
+from handmade_tables import totals_table
 from inftda import SeededSource, estimate, release
 from inftda.demo import make_country
 from inftda.errors import ReleaseError
-from inftda.noise.distribution import Noise
 from inftda.publication.manifest import MEASUREMENTS_FILE
-from inftda.publication.measured import NoisyTable
 from inftda.publication.reliability import (
     describe_cross_totals,
     grades,
@@ -49,8 +46,7 @@ def handmade(listed, measured, *, levels, sigma2=100):
     hierarchy = Hierarchy.read(levels)
     variance = sigma2 if isinstance(sigma2, dict) else dict.fromkeys(measured, sigma2)
     tables = {
-        depth: NoisyTable((depth,), Noise(Fraction(variance[depth])), (), np.array(values))
-        for depth, values in measured.items()
+        depth: totals_table(values, variance[depth], depth) for depth, values in measured.items()
     }
     return totals_by_level(Tree((Axis("origin", hierarchy),), ()), 0, np.array(listed), tables)
 
