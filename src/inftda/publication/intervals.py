@@ -144,11 +144,14 @@ class Intervals:
     def _levels(self) -> "list[_LevelCells]":
         """Measured levels of the tree, coarse to fine."""
         found = list[_LevelCells]()
-        for (level, own, _), (_, above, count) in pairwise(self.nodes):
+        for (_, above, count), (level, own, _) in pairwise(self.nodes[::-1]):
             if level.index in self._measured.levels and not level.is_trivial:
-                table = self._measured.level(level.index)
-                found.append(_LevelCells.of(level, table, own, (above, count)))
-        return found[::-1]
+                table, size = self._measured.level(level.index), count.astype(float)
+                if found and found[-1].n_cells:
+                    at = found[-1].find(above)
+                    size = np.where(at >= 0, found[-1].means(at), size)
+                found.append(_LevelCells.of(level, table, own, (above, size)))
+        return found
 
     @cached_property
     def _moments(self) -> list[tuple[Floats, Floats]]:
@@ -653,7 +656,8 @@ class _LevelCells:
         table: their measurements, in group order.
         start: int64[parents + 1], slices of the cells.
         key: int64[parents], ascending.
-        parent: float64[parents], published numbers of the parents.
+        parent: float64[parents], means of the parents by Bayes' rule, or published numbers where a
+            parent was not measured.
         is_divided: bool[cells], whether the published number is positive, so that it is divided.
         kind: int8[cells], class of each.
         posteriors: posteriors of the classes.
@@ -670,19 +674,19 @@ class _LevelCells:
 
     @classmethod
     def of(
-        cls, level: TreeLevel, table: NoisyTable, own: Areas, above: tuple[Areas, Ints]
+        cls, level: TreeLevel, table: NoisyTable, own: Areas, above: tuple[Areas, Floats]
     ) -> "_LevelCells":
-        """Make the cells of a level from the published nodes of that level and of the one above."""
+        """Make the cells of a level from its published nodes and the sizes of those above."""
         areas, value = table.areas, table.value
         is_first = np.zeros(len(level.parent_area), bool)
         is_first[level.child_offsets[:-1]] = True
         first = np.flatnonzero(is_first[areas[level.axis]])
         key = level.keys(level.parents([of[first] for of in areas]))
-        parents, count = above
+        parents, size = above
         known = level.keys(parents)
         order = np.argsort(known, kind="stable")
         at = np.minimum(np.searchsorted(known[order], key), max(len(known) - 1, 0))
-        parent = count[order][at].astype(float) if len(known) else np.zeros(len(key))
+        parent = size[order][at] if len(known) else np.zeros(len(key))
         start = np.append(first, len(value))
         rule = deconvolution(table.noise)
         kind, posteriors = _classified(level, table, start, parent, rule)
@@ -722,6 +726,10 @@ class _LevelCells:
             cell = self.start[at] + part[axis] - self.level.child_offsets[parents[axis]]
             np.copyto(found[here], cell, where=self.key[at] == key)
         return found
+
+    def means(self, cell: Ints) -> Floats:
+        """Means of the true counts of some cells, by Bayes' rule."""
+        return self.posteriors.moments(self.kind[cell], self.table.value[cell])[0]
 
     def ends(self, cell: Ints, number: Ints) -> Ends:
         """Intervals of some cells, given what is published."""
@@ -876,8 +884,9 @@ def _classified(
 ) -> tuple[NDArray[np.int8], CellPosteriors]:
     """Classify the cells of a level by expected size, and compute posteriors of the classes.
 
-    The expected size of a cell is its parent's published number times the share of its area among
-    the areas of its siblings, in all other cells; so it does not depend on the noise of the cell.
+    The expected size of a cell is its parent's mean by Bayes' rule times the share of its area
+    among the areas of its siblings, in all other cells; so it does not depend on the noise of the
+    cell. A published number would not do: most of those far below the noise are so by chance.
     Cells within one area, such as trips inside a town, are classes of their own.
     """
     area, value = table.areas[level.axis], table.value
@@ -927,8 +936,8 @@ def classify_kernel(
 
     Args:
         cells: slices of siblings, refined areas, noisy values, and `_both_ends`.
-        known: published numbers of parents, the number of refined areas, and the standard deviation
-            of the noise.
+        known: sizes of parents, the number of refined areas, and the standard deviation of the
+            noise.
         bins: the first one, and their width.
         code: int8[cells], written: class, plus the number of classes for cells within one area.
         seen: int64[classes, bins + 1], added to; the last column counts larger noisy values.
