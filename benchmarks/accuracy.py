@@ -1,6 +1,6 @@
 """Errors of published numbers, for the page *Accuracy in practice*.
 
-python benchmarks/accuracy.py [--quick] [TABLE ...] [--epsilon 1] [--seeds 41 42 43]
+python benchmarks/accuracy.py [--quick] [TABLE ...] [--epsilon 1 ...] [--seeds 41 42 43]
 
 For releases of tables below $INFTDA_DATA: errors of listed flows at levels with origins and
 destinations of the same kind, errors and intervals of totals of finest areas, and at the finest
@@ -8,12 +8,12 @@ level the share of false flows by published size, of lost flows by true size, an
 Means over the seeds. Releases are seeded: they are no releases, and the truth is known.
 """
 
-import argparse
+import itertools
 
 import numpy as np
 
-import inftda
-from agreement import by_number, side_by_side, table
+import measure
+from agreement import asked, released, side_by_side, table
 from reliability import asked_ends
 
 TABLES = ("belgium", "paris", "italy", "us", "taxi", "new zealand")
@@ -54,26 +54,15 @@ def measured(release, truth):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tiny table, once")
-    parser.add_argument("--epsilon", type=float, default=1)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[41, 42, 43])
-    parser.add_argument("tables", nargs="*", metavar="TABLE")
-    given = parser.parse_args()
-    names, seeds = given.tables or TABLES, given.seeds
-    if given.quick:
-        names, seeds = ["tiny"], seeds[:1]
-    for name in names:
+    given = asked(measure.options(__doc__), TABLES, epsilons=[1.0], seeds=[41, 42, 43])
+    for name, epsilon in itertools.product(given.tables, given.epsilon):
         flows, options = table(name)
-        budget = {"epsilon": given.epsilon, "delta": 1e-8}
-        runs = []
-        for seed in seeds:
-            source = inftda.SeededSource(seed)
-            release = inftda.release(flows, source=source, **budget, **options)
-            runs.append(measured(release, by_number(release.tree, flows, "count")))
+        made = (released(flows, options, epsilon=epsilon, seed=seed) for seed in given.seeds)
+        runs = [measured(*one) for one in made]
         for words in runs[0]:
             mean = np.mean([run[words] for run in runs], axis=0)
-            print(f"{name}, {words}: {' '.join(f'{one:.4g}' for one in mean)}", flush=True)
+            numbers = " ".join(f"{one:.4g}" for one in mean)
+            print(f"{name}, epsilon {epsilon:g}, {words}: {numbers}", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ truth, the largest error, and mean errors of totals by axis. Releases are seeded
 releases, and the truth is known.
 """
 
-import argparse
+import itertools
 import os
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import inftda
+import measure
 from inftda.tree import Marginal
 
 #: Short name to folder of a table of origins and destinations, with flows.parquet and areas.csv.
@@ -122,6 +123,25 @@ def table(name):
     return pq.read_table(here / "flows.parquet"), {"areas": here / "areas.csv"}
 
 
+def asked(parser, tables, *, epsilons, seeds):
+    """What is to be released, by options: all tables or some, or a tiny one once."""
+    parser.add_argument("--epsilon", type=float, nargs="+", default=epsilons)
+    parser.add_argument("--seeds", type=int, nargs="+", default=seeds)
+    parser.add_argument("tables", nargs="*", metavar="TABLE")
+    given = parser.parse_args()
+    given.tables = given.tables or tables
+    if given.quick:
+        given.tables, given.epsilon, given.seeds = ["tiny"], [1.0], given.seeds[:1]
+    return given
+
+
+def released(flows, options, *, epsilon, seed):
+    """A seeded release of a table, and its truth."""
+    source = inftda.SeededSource(seed)
+    release = inftda.release(flows, epsilon=epsilon, source=source, **{"delta": 1e-8, **options})
+    return release, by_number(release.tree, flows, "count")
+
+
 def by_number(tree, flows, value):
     """Areas of all rows by their numbers, and values."""
     areas = [
@@ -159,34 +179,18 @@ def described(tree, made, truth, fit):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tiny table, once")
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1, 10])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[13, 14, 15])
-    parser.add_argument("tables", nargs="*", metavar="TABLE")
-    given = parser.parse_args()
-    names, seeds = given.tables or [*MADE_UP, "london", "new zealand", *FOLDERS], given.seeds
-    if given.quick:
-        names, seeds, given.epsilon = ["tiny"], seeds[:1], [1]
-    for name in names:
-        flows, options = table(name)
-        for epsilon in given.epsilon:
-            for seed in seeds:
-                release = inftda.release(
-                    flows, epsilon=epsilon, delta=1e-8, source=inftda.SeededSource(seed), **options
-                )
-                tree, estimate = release.tree, inftda.estimate(release)
-                truth = by_number(tree, flows, "count")
-                made = {
-                    "release": (release.leaves(), release.fit()),
-                    "estimate": (
-                        by_number(tree, estimate.table, "estimate"),
-                        estimate.fit(release),
-                    ),
-                }
-                for kind, (leaves, fit) in made.items():
-                    words = described(tree, leaves, truth, fit.to_pylist())
-                    print(f"{name}, epsilon {epsilon:g}, seed {seed}, {kind}: {words}", flush=True)
+    tables = [*MADE_UP, "london", "new zealand", *FOLDERS]
+    given = asked(measure.options(__doc__), tables, epsilons=[0.1, 1, 10], seeds=[13, 14, 15])
+    for name, epsilon, seed in itertools.product(given.tables, given.epsilon, given.seeds):
+        release, truth = released(*table(name), epsilon=epsilon, seed=seed)
+        tree, estimate = release.tree, inftda.estimate(release)
+        estimated = by_number(tree, estimate.table, "estimate")
+        for kind, leaves, fit in (
+            ("release", release.leaves(), release.fit()),
+            ("estimate", estimated, estimate.fit(release)),
+        ):
+            words = described(tree, leaves, truth, fit.to_pylist())
+            print(f"{name}, epsilon {epsilon:g}, seed {seed}, {kind}: {words}", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ Then one budget is spread over twelve months or four quarters: how much of a tab
 Releases are seeded: they are no releases, and the truth is known.
 """
 
-import argparse
 from fractions import Fraction
 
 import numpy as np
 
 import inftda
+import measure
 
 N_TOWNS, N_MONTHS = 150, 12
 TOWNS = [f"t{number:03}" for number in range(N_TOWNS)]
@@ -148,8 +148,7 @@ def _epsilon_for(rho):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one seed, changes only")
+    parser = measure.options(__doc__, "one seed, changes only")
     parser.add_argument("--seeds", type=int, nargs="+", default=[31, 32, 33])
     parser.add_argument("--epsilon", type=float, default=1.0)
     given = parser.parse_args()

@@ -1,9 +1,8 @@
 """Time and memory of a release over numbers of trips and of geographic levels.
 
-python benchmarks/growth.py [--quick] [--json]
+python benchmarks/growth.py [--quick]
 """
 
-import argparse
 import json
 import tempfile
 from pathlib import Path
@@ -40,18 +39,10 @@ def grow(folder, cases, repeats):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small tables, once")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    given = parser.parse_args()
-    cases, repeats = (QUICK_CASES, 1) if given.quick else (CASES, REPEATS)
+    is_quick = measure.options(__doc__).parse_args().quick
+    cases, repeats = (QUICK_CASES, 1) if is_quick else (CASES, REPEATS)
     with tempfile.TemporaryDirectory() as name:
-        rows = grow(Path(name), cases, repeats)
-    if given.json:
-        print(json.dumps({"rows": rows}))
-        return
-    for row in rows:
-        print(f"{row['trips']:>11,} trips, {row['levels']} levels: {row['seconds']:.2f} s")
+        print(json.dumps({"rows": grow(Path(name), cases, repeats)}, indent=1))
 
 
 if __name__ == "__main__":

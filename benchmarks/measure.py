@@ -1,8 +1,9 @@
-"""What the benchmarks share: tables to run on, processes timed from outside, the machine.
+"""What the benchmarks share: options, tables to run on, processes timed from outside, the machine.
 
 They use what a user has: the command line, or the public names of the package `inftda`.
 """
 
+import argparse
 import os
 import platform
 import shutil
@@ -20,6 +21,13 @@ from inftda.demo import make_country
 
 #: Epsilon 1 unless a benchmark says otherwise.
 BUDGET = {"epsilon": 1, "delta": 1e-8}
+
+
+def options(text, quick="a tiny table, once"):
+    """A parser of options: what a script does, by its text, and how it is run quickly."""
+    parser = argparse.ArgumentParser(description=text.strip().partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help=quick)
+    return parser
 
 
 class Country(NamedTuple):

@@ -1,9 +1,8 @@
 """Nanoseconds a draw, secure bits included, beside OpenDP in the same run on one core.
 
-python benchmarks/noise.py [--quick] [--json]
+python benchmarks/noise.py [--quick]
 """
 
-import argparse
 import json
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+import measure
 from inftda.noise.bits import SecureSource
 from inftda.noise.distribution import Noise
 from inftda.noise.ladder import gaussian_ladder
@@ -41,7 +41,7 @@ def best_seconds(run, repeats=REPEATS):
     return min(times)
 
 
-def measure(law):
+def measure_noise(law):
     """Nanoseconds and random bytes per draw."""
     out = np.empty(N_DRAWS, dtype=np.int64)
     bits = SecureSource().bits()
@@ -76,38 +76,17 @@ def run(*, quick):
     result = {"opendp": version("opendp"), "entropy_gb_per_s": measure_entropy(), "gaussian": {}}
     for sigma in SIGMAS if quick else (*SIGMAS, *MORE_SIGMAS):
         sigma2 = Fraction(sigma) ** 2
-        row = measure(Noise.gaussian(sigma2))
+        row = measure_noise(Noise.gaussian(sigma2))
         if sigma in SIGMAS:
             row["opendp_ns_per_draw"] = measure_opendp(sigma2)
             row["times_faster"] = row["opendp_ns_per_draw"] / row["ns_per_draw"]
         result["gaussian"][sigma] = row
-    result["laplace"] = {scale: measure(Noise.laplace(scale)) for scale in LAPLACE_SCALES}
+    result["laplace"] = {scale: measure_noise(Noise.laplace(scale)) for scale in LAPLACE_SCALES}
     tables = TABLE_SIGMAS[:2] if quick else TABLE_SIGMAS
     result["table_ms"] = {str(sigma): measure_table(sigma) for sigma in tables}
     return result
 
 
-def show(result):
-    print(f"secure bits: {result['entropy_gb_per_s']:.1f} GB/s")
-    print(f"{'':>10} {'scale':>12} {'ns a draw':>10} {'bytes':>7} {'OpenDP ns':>10} {'times':>7}")
-    for kind in ("gaussian", "laplace"):
-        for scale, row in result[kind].items():
-            line = f"{kind:>10} {scale:>12} {row['ns_per_draw']:10.2f} {row['bytes_per_draw']:7.2f}"
-            if "times_faster" in row:
-                line += f" {row['opendp_ns_per_draw']:10.0f} {row['times_faster']:7.0f}"
-            print(line)
-    for sigma, milliseconds in result["table_ms"].items():
-        print(f"table for sigma {sigma:>7}: {milliseconds:8.2f} ms")
-    print(f"(OpenDP {result['opendp']})")
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few scales")
-    parser.add_argument("--json", action="store_true", help="print a JSON object instead")
-    arguments = parser.parse_args()
-    measured = run(quick=arguments.quick)
-    if arguments.json:
-        print(json.dumps(measured, indent=2))
-    else:
-        show(measured)
+    is_quick = measure.options(__doc__, "few scales").parse_args().quick
+    print(json.dumps(run(quick=is_quick), indent=1))

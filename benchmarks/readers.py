@@ -1,13 +1,12 @@
 """What readers run on a release, as processes, beside the release itself in the same run.
 
-python benchmarks/readers.py [--quick] [--json] [CASE ...]
+python benchmarks/readers.py [--quick] [CASE ...]
 
 A release with all measurements, the same with totals only, and then each command as a user would
 type it, in turn; the least processor time of each counts, and its largest memory. How good
 estimates are, `inftda experiment` finds out (`estimates = true`).
 """
 
-import argparse
 import json
 import shutil
 import tempfile
@@ -82,9 +81,7 @@ def compare(given, folder, repeats):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tiny country, once")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser = measure.options(__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", help="by default all")
     given = parser.parse_args()
     countries, repeats = (QUICK_COUNTRIES, 1) if given.quick else (COUNTRIES, REPEATS)
@@ -92,21 +89,8 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows = [compare(measure.table(one, folder), folder, repeats) for one in countries]
-    if given.json:
-        found = {"rows": rows, "targets": TARGETS, "measured": MEASURED, "memory": MEMORY}
-        print(json.dumps(found))
-        return
-    for row in rows:
-        print(
-            f"{row['case']}: release {row['release_cpu_seconds']:.1f} s of processor time, "
-            f"{row['release_peak_gb']:.2f} GB, {row['measured']:.2f} times one with totals only "
-            f"(at most {MEASURED})"
-        )
-        for name, most in TARGETS.items():
-            print(
-                f"  {name:18} {row['cpu'][name]:5.2f} times (at most {most}), memory "
-                f"{row['peak'][name]:.2f} times (at most {MEMORY})"
-            )
+    found = {"rows": rows, "targets": TARGETS, "measured": MEASURED, "memory": MEMORY}
+    print(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

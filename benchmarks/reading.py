@@ -1,6 +1,6 @@
 """How long trip rows take to become leaf counts, beside a plain GROUP BY in the same run.
 
-Run `python benchmarks/reading.py [--rows N] [--areas N] [--folder DIR] [--json]`. A Parquet file
+Run `python benchmarks/reading.py [--rows N] [--areas N] [--folder DIR]`. A Parquet file
 of trips with few large and many small areas and mostly short ways is written to a temporary
 folder and removed again (about 3 bytes a row). The plain GROUP BY is what DuckDB does with that
 file by default: count trips by the two codes, and hand over the result as Arrow. Each is run in a
@@ -34,7 +34,6 @@ from inftda.tree.hierarchy import Hierarchy
 
 ROWS, AREAS, REPEATS = 20_000_000, 8_000, 3
 BLOCK = 2_000_000
-TARGET = 1.5
 #: Trips a person makes on average, and how many are kept.
 TRIPS, KEPT = 10, 5
 MONTHS = 12
@@ -161,7 +160,6 @@ def main():
     parser.add_argument("--folder", help="where the file is made; the temporary folder by default")
     parser.add_argument("--bounded", action="store_true", help="with persons")
     parser.add_argument("--once", action="store_true", help="and one trip for each month")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         result = measure(
@@ -171,21 +169,7 @@ def main():
             is_bounded=given.bounded or given.once,
             is_once=given.once,
         )
-    if given.json:
-        print(json.dumps(result, indent=2))
-        return
-    print(f"{result['rows']:,} trips, {result['areas']:,} areas")
-    plain = result["plain"]
-    for name in ("plain", "read", "release"):
-        if one := result.get(name):
-            print(
-                f"{name:8} {one['seconds']:8.2f} s ({one['seconds'] / plain['seconds']:.2f}), "
-                f"{one['processor_seconds']:8.2f} s of all processors "
-                f"({one['processor_seconds'] / plain['processor_seconds']:.2f}), "
-                f"{one['peak_gb']:6.2f} GB ({one['peak_gb'] / plain['peak_gb']:.2f})"
-            )
-    if not result["bounded"]:
-        print(f"target: reading takes at most {TARGET} times as long as the plain GROUP BY")
+    print(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

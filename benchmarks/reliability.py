@@ -11,7 +11,6 @@ levels also how many of the numbers that are called usable have grade D, and whi
 grade is right. Releases are seeded: they are no releases, and the truth is known.
 """
 
-import argparse
 import itertools
 import json
 import math
@@ -21,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-import inftda
-from agreement import FOLDERS, MADE_UP, by_number, cells, nested, table
+import measure
+from agreement import FOLDERS, MADE_UP, asked, cells, nested, released, table
 from inftda.privacy.unit import Unit
 from inftda.publication.measured import find_rows
 from inftda.publication.reliability import grades
@@ -197,25 +196,18 @@ def on_zones(release, truth, found, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", metavar="TABLE")
-    parser.add_argument("--quick", action="store_true", help="one small made-up table")
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[13])
+    parser = measure.options(__doc__)
     parser.add_argument("--kind", nargs="+", default=["plain"], choices=KINDS)
     parser.add_argument("--no-zones", action="store_true")
     parser.add_argument("--json", help="add a line of JSON for each release to this file")
-    given = parser.parse_args()
-    names = ["tiny"] if given.quick else given.tables
-    names = names or [*FOLDERS, "london", "new zealand", *MADE_UP, *HOSTILE]
-    for name, epsilon, kind in itertools.product(names, given.epsilon, given.kind):
+    tables = [*FOLDERS, "london", "new zealand", *MADE_UP, *HOSTILE]
+    given = asked(parser, tables, epsilons=[1.0], seeds=[13])
+    for name, epsilon, kind in itertools.product(given.tables, given.epsilon, given.kind):
         groups = ("levels", "totals", "sums", "zones")
         found, right, told, seconds = {group: Found() for group in groups}, [], [], 0.0
         for seed in given.seeds:
             flows, options = hostile(name, seed) if name in HOSTILE else table(name)
-            options |= KINDS[kind] | {"epsilon": epsilon, "source": inftda.SeededSource(seed)}
-            release = inftda.release(flows, **options)
-            truth = by_number(release.tree, flows, "count")
+            release, truth = released(flows, options | KINDS[kind], epsilon=epsilon, seed=seed)
             graded, spent = on_levels(release, truth, found)
             right.append(graded)
             seconds += spent

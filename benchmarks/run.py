@@ -3,11 +3,9 @@
 python benchmarks/run.py [--quick]
 
 A quick run shows that all of them work; its figures are meaningless, so none are written. Figures
-are
-saved after each benchmark: a full run that failed goes on where it was, on the same day.
+are saved after each benchmark: a full run that failed goes on where it was, on the same day.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -70,7 +68,7 @@ def run(*, quick):
         results = known if known["machine"] == results["machine"] else results
     for name, (fast, full) in BENCHMARKS.items():
         if name not in results:
-            results[name] = json.loads(text_of(name, *(fast if quick else full), "--json"))
+            results[name] = json.loads(text_of(name, *(fast if quick else full)))
         if not quick:
             RESULTS.mkdir(exist_ok=True)
             saved.write_text(json.dumps(results, indent=1) + "\n")
@@ -78,9 +76,7 @@ def run(*, quick):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="tiny tables; print, write nothing")
-    if parser.parse_args().quick:
+    if measure.options(__doc__, "tiny tables; print, write nothing").parse_args().quick:
         print(page(run(quick=True)))
         return
     PAGE.write_text(page(run(quick=False)), encoding="utf-8")

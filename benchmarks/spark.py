@@ -1,6 +1,6 @@
 """Releases on Spark, encrypted and not, beside one machine, and where their time goes.
 
-python benchmarks/spark.py [--quick] [--json]
+python benchmarks/spark.py [--quick]
 
 Each in a process of its own, on all cores of this machine: the command line, which starts an
 encrypted session, and then sessions that are started here, with a first release (Java and the
@@ -119,32 +119,8 @@ def compare(given, folder):
     return row
 
 
-def show(rows):
-    for row in rows:
-        print(
-            f"{row['case']}: {row['pairs']:,} pairs; as a process "
-            f"{row['local_process_seconds']:.1f} s on one machine, "
-            f"{row['spark_process_seconds']:.1f} s on Spark"
-        )
-        for name in ("encrypted", "plain"):
-            one = row[name]
-            print(f"  {name}: start-up {one['start_up_seconds']:.1f} s")
-            for run in RUNS:
-                phases = ", ".join(
-                    f"{key} {value:.1f}" for key, value in one[run]["phases"].items()
-                )
-                print(
-                    f"    {run}: {one[run]['seconds']:.1f} s ({phases}); tasks "
-                    f"{one[run]['task_seconds']:.1f} s, shuffles {one[run]['shuffle_gb']:.2f} GB, "
-                    f"{one[run]['shuffle_write_seconds']:.1f} s written, "
-                    f"{one[run]['shuffle_wait_seconds']:.1f} s waited for"
-                )
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tiny country")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser = measure.options(__doc__)
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
@@ -155,10 +131,7 @@ def main():
         folder = Path(name)
         countries = QUICK_COUNTRIES if given.quick else COUNTRIES
         rows = [compare(measure.table(one, folder), folder) for one in countries]
-    if given.json:
-        print(json.dumps({"rows": rows}))
-    else:
-        show(rows)
+    print(json.dumps({"rows": rows}, indent=1))
 
 
 if __name__ == "__main__":

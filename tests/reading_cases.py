@@ -356,8 +356,7 @@ def _sqlite(columns, folder):
     connection.execute(f"CREATE TABLE trips ({names})")
     marks = ", ".join("?" * len(columns))
     connection.executemany(
-        f"INSERT INTO trips VALUES ({marks})",
-        list(zip(*columns.values(), strict=True)),
+        f"INSERT INTO trips VALUES ({marks})", list(zip(*columns.values(), strict=True))
     )
     connection.commit()
     connection.close()

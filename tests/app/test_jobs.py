@@ -22,6 +22,7 @@ from inftda.privacy.budget import Budget
 from inftda.privacy.ledger import Ledger
 from inftda.privacy.unit import Unit
 from patience import PATIENCE
+from slow_table import write_slow_table
 
 NO_NETWORK = Path(__file__).parents[1] / "leaks/no_network.py"
 ENDED = "The app has ended.\n"
@@ -36,11 +37,7 @@ def ledger(folder):
 
 @pytest.fixture
 def slow_table(folder):
-    """Hundreds of millions of cells to draw."""
-    towns = [f"{i:06d}" for i in range(20_000)]
-    (folder / "many.csv").write_text("\n".join(["town", *towns]))
-    rows = ["origin,destination,count", *(f"{town},{town},999" for town in towns)]
-    (folder / "long.csv").write_text("\n".join(rows))
+    write_slow_table(folder)
     return {"areas": "many.csv", "delta": "1e-8", "release": {"flows": "long.csv", "out": "slow"}}
 
 

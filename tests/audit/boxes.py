@@ -147,10 +147,7 @@ class Runs(_Box):
             for number in range(n):
                 kept = defaultdict(list)
                 outcome = release_counts(
-                    counts,
-                    plan.account(),
-                    self.randomness(batch, side, number),
-                    threads=1,
+                    counts, plan.account(), self.randomness(batch, side, number), threads=1
                 )
                 for noisy in outcome.noisy:
                     kept[noisy.depths].append((noisy.cells(), noisy.value))

@@ -77,8 +77,7 @@ def paper_sensitivity():
 def one_sided_sensitivity():
     """That a replaced person leaves one cell *and* enters another is forgotten."""
     return together(
-        _sensitivity(lambda unit, _: unit.trips**2),
-        patch.object(Unit, "sides", lambda *_: 1),
+        _sensitivity(lambda unit, _: unit.trips**2), patch.object(Unit, "sides", lambda *_: 1)
     )
 
 
@@ -182,8 +181,7 @@ def prices_from_the_truth():
             return tables(measurement, *asked)
 
     return together(
-        patch.object(topdown, "divide_all", wrong),
-        patch.object(topdown, "measure", true_table),
+        patch.object(topdown, "divide_all", wrong), patch.object(topdown, "measure", true_table)
     )
 
 

@@ -46,21 +46,6 @@ def refuse(place, capsys):
     return check
 
 
-@pytest.fixture
-def refuse_release(refuse):
-    """Runs a release that must fail, with good flows, areas and budget unless told otherwise."""
-
-    def check(*extra, flows="flows.csv", areas="areas.csv", budget=BUDGET, **expected):
-        areas_given = ("--areas", areas) if areas else ()
-        flows_given = (flows,) if flows else ()
-        printed = refuse(
-            "release", *flows_given, *areas_given, *budget, "--out", "out", *extra, **expected
-        )
-        assert not printed.out
-
-    return check
-
-
 @pytest.fixture(scope="session")
 def good_release(tmp_path_factory):
     """A good release of the tiny input, made once."""

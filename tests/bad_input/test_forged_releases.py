@@ -593,8 +593,7 @@ def both(first, second):
 WHOLE = {
     "a bomb": bomb,
     "a negative flow and an option that allows it": both(
-        rewritten("flows", first_as("flow", -3)),
-        stated(lambda data: data.update(negative="kept")),
+        rewritten("flows", first_as("flow", -3)), stated(lambda data: data.update(negative="kept"))
     ),
     "no measurements": both(
         lambda folder: (folder / "measurements.parquet").unlink(),

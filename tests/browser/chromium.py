@@ -26,6 +26,29 @@ FLAGS = (
     "--lang=en",
 )
 
+#: Texts whose contrast with the colour behind them is low, as WCAG defines it.
+FAINT = """
+const linear = (v) => v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4;
+const light = (colour) => {
+  const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map(linear);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const behind = (element) => {
+  for (let e = element; e; e = e.parentElement) {
+    const style = getComputedStyle(e);
+    const hatched = /rgb\\([^)]*\\)/.exec(style.backgroundImage);
+    if (hatched) return hatched[0];
+    if (!/rgba\\(.*, 0\\)/.test(style.backgroundColor)) return style.backgroundColor;
+  }
+  return 'rgb(255, 255, 255)';
+};
+return [...document.querySelectorAll(arguments[0])]
+  .filter((e) => !e.disabled && e.textContent.trim()).map((e) => {
+  const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x);
+  return [(a + 0.05) / (b + 0.05), e.className || e.tagName, e.textContent.slice(0, 40)];
+}).filter(([ratio]) => ratio < 4.5);
+"""
+
 
 def skip_without_browser():
     """Skip a whole module, once and loudly, where there is no browser."""
@@ -130,6 +153,10 @@ class Browser:
         element = self.one(selector)
         self.run("arguments[0].scrollIntoView({block: 'center'})", element)
         element.click()
+
+    def faint(self, selector="body *"):
+        """Texts that are hard to read, with their contrast."""
+        return self.run(FAINT, selector)
 
     def _middle(self, selector):
         element = self.one(selector)

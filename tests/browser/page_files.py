@@ -30,8 +30,4 @@ def labelled(areas: Hierarchy, folder: Path) -> dict[str, Path]:
         for code, (x, y) in at.items()
     ]
     (folder / "g.json").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
-    return {
-        "names": folder / "n.csv",
-        "centroids": folder / "c.csv",
-        "geojson": folder / "g.json",
-    }
+    return {"names": folder / "n.csv", "centroids": folder / "c.csv", "geojson": folder / "g.json"}

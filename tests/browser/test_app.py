@@ -16,6 +16,7 @@ from inftda.app import server
 from inftda.privacy.budget import Budget
 from inftda.privacy.ledger import Ledger
 from inftda.privacy.unit import Unit
+from slow_table import write_slow_table
 
 pytestmark = pytest.mark.slow
 
@@ -24,25 +25,6 @@ skip_without_browser()
 AREAS = "region,town\nN,001\nN,002\nS,003\nS,004\n"
 FLOWS = "home,work,n\n001,002,300\n003,003,500\n002,004,700\n"
 HOSTILE = '<img src=x onerror="window.hacked=1">'
-CONTRAST = """
-  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
-  const lum = ([r, g, b]) => [r, g, b].map((v) => v / 255)
-    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = (e) => {
-    for (let at = e; at; at = at.parentElement) {
-      const color = parse(getComputedStyle(at).backgroundColor);
-      if (color.length < 4 || color[3] > 0) return color;
-    }
-    return [255, 255, 255];
-  };
-  return [...document.querySelectorAll('body *')].filter((e) => e.offsetParent
-    && !e.disabled && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
-    .map((e) => {
-      const [a, b] = [lum(parse(getComputedStyle(e).color)), lum(behind(e))].sort((x, y) => y - x);
-      return [(a + 0.05) / (b + 0.05), e.className || e.tagName, e.textContent.trim().slice(0, 40)];
-    }).filter(([ratio]) => ratio < 4.5);
-"""
 #: Controls without a name for a screen reader.
 NAMELESS = """
   return [...document.querySelectorAll('input, select, textarea, button, dialog, iframe, [role]')]
@@ -109,7 +91,7 @@ class Page:
         """Nothing is cut off, hard to read, or without a name."""
         browser = self.browser
         assert browser.run("return document.documentElement.scrollWidth") <= width
-        assert browser.run(CONTRAST) == []
+        assert browser.faint() == []
         assert browser.run(NAMELESS) == []
 
 
@@ -334,10 +316,7 @@ def test_polygons_ask_for_levels_in_a_field_that_is_in_sight(page, folder):
 
 
 def test_a_release_is_cancelled(page, folder):
-    towns = [f"{i:06d}" for i in range(20_000)]
-    (folder / "many.csv").write_text("\n".join(["town", *towns]))
-    rows = ["origin,destination,count", *(f"{town},{town},999" for town in towns)]
-    (folder / "long.csv").write_text("\n".join(rows))
+    write_slow_table(folder)
     (folder / "a.toml").write_text(
         "areas = 'many.csv'\nepsilon = 1\ndelta = 1e-8\nneighbours = 'substitute'\ntrips = 1\n"
         "[release]\nflows = 'long.csv'\nout = 'slow'\n"

@@ -13,6 +13,7 @@ import pytest
 from inftda.cli import main
 from inftda.errors import ReleaseError
 from patience import PATIENCE
+from slow_table import write_slow_table
 
 
 @pytest.fixture
@@ -72,11 +73,8 @@ def test_the_compiler_ends_what_it_does_and_then_the_interruption_is_heard(modul
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_release_leaves_nothing_and_says_so(tmp_path, number):
     """The signal comes while hundreds of millions of cells are being drawn."""
-    towns = [f"{i:06d}" for i in range(20_000)]
-    (tmp_path / "areas.csv").write_text("\n".join(["town", *towns]))
-    rows = ["origin,destination,count", *(f"{town},{town},999" for town in towns)]
-    (tmp_path / "flows.csv").write_text("\n".join(rows))
-    line = "-m inftda release flows.csv --areas areas.csv --epsilon 1 --delta 1e-8 --out out"
+    write_slow_table(tmp_path)
+    line = "-m inftda release long.csv --areas many.csv --epsilon 1 --delta 1e-8 --out out"
     process = subprocess.Popen(
         [sys.executable, *line.split(), "--quiet"], cwd=tmp_path, stderr=subprocess.PIPE,
         text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
@@ -90,7 +88,7 @@ def test_an_interrupted_release_leaves_nothing_and_says_so(tmp_path, number):
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "nothing was published" in said
-    assert {path.name for path in tmp_path.iterdir()} == {"areas.csv", "flows.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == {"many.csv", "long.csv"}
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_a_large_delta_is_refused_before_the_ledger_is_charged(typed, tmp_path):
 WANTED = "--want", "region > region=30"
 
 
-@pytest.mark.parametrize("name", ["epsilon", "rho"])
+@pytest.mark.parametrize("name", [pytest.param("epsilon", marks=pytest.mark.slow), "rho"])
 def test_the_least_budget_is_found_that_keeps_what_is_wanted(done, planned, name):
     delta = "--delta 1e-8" if name == "epsilon" else ""
     line = f"plan --areas AREAS {delta}"
@@ -153,6 +153,7 @@ def test_the_least_budget_is_found_that_keeps_what_is_wanted(done, planned, name
     assert region > 30 or total > 60
 
 
+@pytest.mark.slow  # searches over many plans
 def test_a_release_with_the_budget_that_was_found_is_as_accurate_as_wanted(done, tmp_path):
     """By the seed: a guaranteed error is exceeded once in 20 times at most."""
     line = "plan --areas AREAS --delta 1e-8 --json"
@@ -192,7 +193,7 @@ def test_the_least_budget_has_noise_that_can_be_drawn(done, typed):
         ("region > region=10%", "a percentage of a number that you state"),
         ("region > region=10% of many", "a percentage of a number that you state"),
         ("region > region=1/0% of 5", "a percentage of a number that you state"),
-        ("origin municipality=1", "no budget gives the errors"),
+        pytest.param("origin municipality=1", "no budget gives the errors", marks=pytest.mark.slow),
     ],
 )
 def test_what_cannot_be_wanted_is_said(typed, wanted, says):

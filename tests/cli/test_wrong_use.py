@@ -62,16 +62,10 @@ def test_wrong_use_is_one_clear_line(typed, tmp_path, line, word):
     ("line", "said"),
     [
         ("relase FLOWS", "No such command 'relase'. Did you mean 'release'? (see inftda --help)"),
-        (
-            "ledger shwo",
-            "No such command 'shwo'. Did you mean 'show'? (see inftda ledger --help)",
-        ),
+        ("ledger shwo", "No such command 'shwo'. Did you mean 'show'? (see inftda ledger --help)"),
         ("xyzzy", "No such command 'xyzzy'. (see inftda --help)"),
         ("ledger create --bugdet 1", "(see inftda ledger create --help)"),
-        (
-            "release FLOWS --areas AREAS --epsilom 1",
-            "Did you mean '--epsilon'? (see",
-        ),
+        ("release FLOWS --areas AREAS --epsilom 1", "Did you mean '--epsilon'? (see"),
         ("plan --epsilon 1 --delta 0 --epsilon 2", "--epsilon is given twice; give it once (see"),
         ("plan --sizes 5,50 --epsilon one", "(see inftda plan --help)"),
     ],

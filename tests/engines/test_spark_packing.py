@@ -12,10 +12,7 @@ from inftda.spark.reading import pack_leaves
 @pytest.fixture
 def batches():
     table = pa.table(
-        {
-            "task": pa.array([2, 0, 2, 1, 0], pa.int32()),
-            "n": pa.array([1, 2, 3, 2**62, 5]),
-        }
+        {"task": pa.array([2, 0, 2, 1, 0], pa.int32()), "n": pa.array([1, 2, 3, 2**62, 5])}
     )
     return table.to_batches(max_chunksize=2)
 

@@ -2,13 +2,7 @@
 
 import numpy as np
 import pytest
-from chisquare import (
-    cell_by_cell,
-    count_draws,
-    gaussian_pmf,
-    goodness_of_fit,
-    two_samples,
-)
+from chisquare import cell_by_cell, count_draws, gaussian_pmf, goodness_of_fit, two_samples
 
 
 class FromNumpy:
