@@ -21,7 +21,7 @@ ELSEWHERE = {
 #: Lines of Python that a package may have. docs/decisions.md says when a number may be raised.
 BUDGETS = {
     "": 1700,
-    "app": 1450,
+    "app": 1460,
     "areas": 1530,
     "cli": 1370,
     "confidential": 1250,
