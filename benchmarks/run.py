@@ -1,9 +1,10 @@
-"""Run the benchmarks, save the figures with machine and versions, write docs/performance.md.
+"""Run the benchmarks, save the figures with date and machine, write docs/performance.md.
 
-python benchmarks/run.py [--quick]
+python benchmarks/run.py [--quick] [NAME ...]
 
-A quick run shows that all of them work; its figures are meaningless, so none are written. Figures
-are saved after each benchmark: a full run that failed goes on where it was, on the same day.
+By default all of them. Figures are saved after each benchmark, and those of benchmarks that are not
+run stay; the page says when and where each was measured. A quick run shows that they work; its
+figures are meaningless, so none are written.
 """
 
 import json
@@ -16,7 +17,7 @@ import measure
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "performance.md"
-RESULTS = HERE / "results"
+RESULTS = HERE / "results.json"
 #: Name to options that make it quick, and those of a full run.
 BENCHMARKS = {
     "whole_release": (["--quick"], []),
@@ -24,13 +25,13 @@ BENCHMARKS = {
     "growth": (["--quick"], []),
     "reading": (["--rows", "200000"], ["--rows", "100000000"]),
     "bounding": (["--bounded", "--rows", "200000"], ["--bounded", "--rows", "20000000"]),
-    "spark": (["--quick"], []),
     "noise": (["--quick"], []),
+    "spark": (["--quick"], []),
 }
 #: Benchmarks that another script runs.
 SCRIPTS = {"bounding": "reading"}
 RELEASES = """\
-Both run as processes, from Parquet file to Parquet file, start-up included; the shortest of five \
+Both run as processes, from Parquet file to Parquet file, start-up included; the shortest of three \
 runs each.
 DuckDB looks up every code, sorts the rows and writes them: any program that reads a table, checks \
 its codes and writes it in order has to do this.
@@ -41,10 +42,7 @@ Processes at epsilon 1, start-up included; with locations where the table has th
 Processor time of each command over that of the release in the same run, and in brackets its peak \
 memory over that of the release.
 "Beside totals only" is a release with all measurements over one with `--measurements totals`."""
-READING = """\
-Where rows have persons, at most five trips of each are kept, beside a GROUP BY of person, origin \
-and destination.
-The ratios are those of seconds, of processor time and of peak memory."""
+BOUNDING = "At most five trips of each person are kept; the GROUP BY also has a column for persons."
 SPARK = """\
 All cores of the same machine, epsilon 1.
 The command line starts an encrypted session and ends it.
@@ -59,27 +57,26 @@ def text_of(name, *options):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def run(*, quick):
-    """The figures of all benchmarks, with date and machine."""
-    today = datetime.now(UTC).date().isoformat()
-    results, saved = {"date": today, "machine": measure.machine()}, RESULTS / f"{today}.json"
-    if not quick and saved.exists():
-        known = json.loads(saved.read_text())
-        results = known if known["machine"] == results["machine"] else results
-    for name, (fast, full) in BENCHMARKS.items():
-        if name not in results:
-            results[name] = json.loads(text_of(name, *(fast if quick else full)))
-        if not quick:
-            RESULTS.mkdir(exist_ok=True)
-            saved.write_text(json.dumps(results, indent=1) + "\n")
-    return results
+def measured(name, *, quick):
+    """The figures of one benchmark, with date and machine."""
+    found = json.loads(text_of(name, *BENCHMARKS[name][0 if quick else 1]))
+    where = {"date": datetime.now(UTC).date().isoformat(), "machine": measure.machine()}
+    return where | {"found": found}
 
 
 def main():
-    if measure.options(__doc__, "tiny tables; print, write nothing").parse_args().quick:
-        print(page(run(quick=True)))
+    parser = measure.options(__doc__, "tiny tables; print, write nothing")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    given = parser.parse_args()
+    names = given.names or list(BENCHMARKS)
+    if given.quick:
+        print(page({name: measured(name, quick=True) for name in names}))
         return
-    PAGE.write_text(page(run(quick=False)), encoding="utf-8")
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in names:
+        results[name] = measured(name, quick=False)
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    PAGE.write_text(page(results), encoding="utf-8")
     print(PAGE)
 
 
@@ -87,14 +84,12 @@ def page(results):
     """The page, every ratio of two things measured in the same run."""
     parts = [
         "# Performance",
-        _where(results),
-        *_releases(results["whole_release"]),
-        *_readers(**results["readers"]),
-        *_growth(results["growth"]["rows"]),
-        *_reading(results["reading"], results["bounding"]),
-        *_spark(results["spark"]["rows"]),
-        *_noise(results["noise"]),
+        "Made by `make bench`.\nA ratio compares two times of the same run.",
     ]
+    for name, lines in SECTIONS.items():
+        if name in results:
+            title, *text = lines(results[name]["found"])
+            parts += [title, _where(**results[name]), *text]
     return "\n\n".join(parts) + "\n"
 
 
@@ -103,14 +98,11 @@ def table(head, rows):
     return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
 
 
-def _where(results):
-    machine = results["machine"]
+def _where(date, machine, **_):
     return (
-        f"Made by `make bench` on {results['date']}: {machine['processor']}, "
-        f"{machine['cores']} cores, {machine['memory_gb']} GB, Python {machine['python']}, "
-        f"numpy {machine['numpy']}, numba {machine['numba']}, DuckDB {machine['duckdb']}, "
-        f"pyarrow {machine['pyarrow']}.\n"
-        "A ratio compares two times of the same run."
+        f"*{date}: {machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB, "
+        f"Python {machine['python']}, numpy {machine['numpy']}, numba {machine['numba']}, "
+        f"DuckDB {machine['duckdb']}, pyarrow {machine['pyarrow']}.*"
     )
 
 
@@ -141,7 +133,8 @@ def _releases(found):
     )  # fmt: skip
 
 
-def _readers(rows, targets, measured, memory):
+def _readers(found):
+    targets, memory = found["targets"], found["memory"]
     return (
         "## What readers run beside the release",
         READERS,
@@ -153,14 +146,14 @@ def _readers(rows, targets, measured, memory):
                  f"{r['release_cpu_seconds']:.1f} s", f"{r['release_peak_gb']:.2f} GB",
                  f"{r['measured']:.2f}",
                  *(f"**{r['cpu'][name]:.2f}** ({r['peak'][name]:.2f})" for name in targets))
-                for r in rows
-            ] + [("at most", "", "", "", "", measured,
+                for r in found["rows"]
+            ] + [("at most", "", "", "", "", found["measured"],
                   *(f"{most:g} ({memory})" for most in targets.values()))],
         ),
     )  # fmt: skip
 
 
-def _growth(rows):
+def _growth(found):
     return (
         "## Growth",
         "Releases at epsilon 1, start-up included.",
@@ -170,33 +163,43 @@ def _growth(rows):
             [
                 (f"{r['trips']:,}", r["levels"], f"{r['areas']:,}", f"{r['pairs']:,}",
                  f"{r['flows']:,}", f"{r['seconds']:.2f}", f"{r['peak_gb']:.2f} GB")
-                for r in rows
+                for r in found["rows"]
             ],
         ),
     )  # fmt: skip
 
 
-def _reading(plain, bounded):
+def _reading(found):
     return (
         "## Trip rows to counts beside a plain GROUP BY of the same file",
-        READING,
-        table(
-            ("rows", "areas", "grouped by", "GROUP BY", "reading", "ratio", "processor time",
-             "peak memory", "ratio"),
-            [
-                (f"{r['rows']:,}", f"{r['areas']:,}", "person, areas" if r["bounded"] else "areas",
-                 f"{r['plain']['seconds']:.2f} s", f"{r['read']['seconds']:.2f} s",
-                 *(f"**{r['read'][name] / r['plain'][name]:.2f}**"
-                   for name in ("seconds", "processor_seconds")),
-                 f"{r['read']['peak_gb']:.2f} GB",
-                 f"**{r['read']['peak_gb'] / r['plain']['peak_gb']:.2f}**")
-                for r in (plain, bounded)
-            ],
-        ),
+        "Both group by origin and destination.",
+        _counts(found),
+    )
+
+
+def _bounding(found):
+    return (
+        "## Trips of persons to counts beside a plain GROUP BY",
+        BOUNDING,
+        _counts(found),
+    )
+
+
+def _counts(found):
+    plain, read = found["plain"], found["read"]
+    return table(
+        ("rows", "areas", "GROUP BY", "reading", "ratio", "processor time", "peak memory", "ratio"),
+        [
+            (f"{found['rows']:,}", f"{found['areas']:,}", f"{plain['seconds']:.2f} s",
+             f"{read['seconds']:.2f} s",
+             *(f"**{read[name] / plain[name]:.2f}**" for name in ("seconds", "processor_seconds")),
+             f"{read['peak_gb']:.2f} GB", f"**{read['peak_gb'] / plain['peak_gb']:.2f}**")
+        ],
     )  # fmt: skip
 
 
-def _spark(rows):
+def _spark(found):
+    rows = found["rows"]
     return (
         "## On Spark",
         SPARK,
@@ -255,6 +258,18 @@ def _scales(noise):
                 f"{opendp:,.0f} ns" if opendp else "",
                 f"{row['times_faster']:,.0f}" if opendp else "",
             )
+
+
+#: Name of a benchmark to the lines of its section, in the order of the page.
+SECTIONS = {
+    "whole_release": _releases,
+    "readers": _readers,
+    "growth": _growth,
+    "reading": _reading,
+    "bounding": _bounding,
+    "spark": _spark,
+    "noise": _noise,
+}
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 import measure
 
-REPEATS = 5
+REPEATS = 3
 #: (country, epsilon)
 CASES = (
     (measure.MUNICIPALITIES, 1),

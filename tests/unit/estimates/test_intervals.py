@@ -108,6 +108,30 @@ def failing(size, holds):
     ]
 
 
+@pytest.mark.parametrize("table", [busy_centre, gravity])
+def test_parents_far_below_the_noise_are_judged_by_their_means(table):
+    """By their published numbers, cells would be classified as if such parents were that small."""
+    codes, areas = _areas()
+    towns, regions = np.arange(N), np.arange(N) // GROUP
+    sums = np.zeros(3)
+    for seed in range(SEEDS):
+        flows = table(np.random.default_rng(seed))
+        trips = table_of(flows, origin=codes, destination=codes)
+        source = inftda.SeededSource(seed)
+        release = inftda.release(trips, areas, epsilon=0.2, delta=1e-8, source=source)
+        intervals = release._intervals
+        above, finest = intervals._levels[-2:]
+        at = tuple(regions if depth == 1 else towns for depth in above.level.depths)
+        true, published = np.zeros((2, N, N), int)
+        np.add.at(true, np.ix_(*at), flows)
+        published[intervals.nodes[1][1]] = intervals.nodes[1][2]
+        is_small = published[finest.parent_areas] < above.table.noise.sigma
+        kinds = (true[finest.parent_areas], published[finest.parent_areas], finest.parent)
+        sums += [of[is_small].sum() for of in kinds]
+    truth, by_number, by_mean = sums
+    assert abs(by_mean - truth) < abs(by_number - truth) / 1.5
+
+
 def _published_with_laplace(table, *, everywhere):
     """The same, with Laplace noise at the finest level, or everywhere."""
     tree = COLUMNS.tree(_areas()[1])
